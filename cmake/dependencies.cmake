@@ -1,0 +1,32 @@
+# Debian 12's packages; deploy/install_packages.sh installs them.
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(absl CONFIG REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
+
+# The C++ client gives at::Tensor views; the daemon links no LibTorch.
+find_package(Torch REQUIRED)
+add_library(holdfast_torch INTERFACE)
+target_include_directories(holdfast_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+target_link_libraries(holdfast_torch INTERFACE ${TORCH_LIBRARIES})
+add_library(holdfast::torch ALIAS holdfast_torch)
+
+# CUDA wherever nvcc is: device code is compiled, never needed.
+include(CheckLanguage)
+check_language(CUDA)
+if(CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_STANDARD 17)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90 100)
+  endif()
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  find_path(NCCL_INCLUDE_DIR nccl.h)
+  find_library(NCCL_LIBRARY nccl)
+  message(STATUS "CUDA ${CUDAToolkit_VERSION}; NCCL: ${NCCL_LIBRARY}")
+else()
+  message(STATUS "No nvcc: building without CUDA")
+endif()

@@ -1,0 +1,1 @@
+# Filled by the client: install rules and the exported package.
