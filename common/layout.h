@@ -89,7 +89,7 @@ struct BufferLayout {
 
 struct UnitLayout {
   std::string name;
-  // Trainable before frozen where both have one dtype; in the order in which the first parameter of each appears.
+  // In the order in which the first parameter of each appears.
   std::vector<FlatParameter> flat_parameters;
   std::vector<BufferLayout> buffers;
   // Bytes used of a gather slot and of a gradient slot; 0 if the unit has nothing to gather or reduce.
