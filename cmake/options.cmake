@@ -16,16 +16,19 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 # Results must not depend on which instructions a machine has: no contraction of a·b + c anywhere.
-add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off)
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wno-missing-field-initializers;-ffp-contract=off>"
+                    "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>")
 if(HOLDFAST_WERROR)
-  add_compile_options(-Werror)
+  add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-Werror>")
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  add_compile_options(-Wthread-safety)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wthread-safety>")
 endif()
 if(HOLDFAST_SANITIZE)
-  add_compile_options(-fsanitize=${HOLDFAST_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${HOLDFAST_SANITIZE};-fno-omit-frame-pointer;-g1>")
   add_link_options(-fsanitize=${HOLDFAST_SANITIZE})
+  # What the sanitizers need to know of libraries built without them (tests/sanitizers), in every executable.
+  link_libraries("$<$<AND:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>,$<TARGET_EXISTS:holdfast_sanitizers>>:$<TARGET_OBJECTS:holdfast_sanitizers>>")
 endif()
 
 find_program(CCACHE ccache)

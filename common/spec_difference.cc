@@ -1,5 +1,6 @@
 #include "common/spec_difference.h"
 
+#include <google/protobuf/text_format.h>
 #include <google/protobuf/util/message_differencer.h>
 
 #include <vector>

@@ -1,11 +1,9 @@
 #include "server/core/model.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 
 namespace holdfast {
 
@@ -42,7 +40,6 @@ Model::Model(std::unique_ptr<const ModelLayout> layout, std::vector<std::unique_
       collectives_(std::move(collectives)),
       observer_(observer),
       options_(options),
-      ranks_(memory_.size(), RankState(layout_.gather_slots())),
       leases_(num_ranks()),
       gate_(num_ranks()),
       operations_(num_ranks()),
@@ -52,6 +49,8 @@ Model::Model(std::unique_ptr<const ModelLayout> layout, std::vector<std::unique_
       exposed_(memory_.size()),
       deadline_watch_([this] { WatchDeadlines(); }) {
   queue_.emplace();
+  absl::MutexLock lock(&mu_);
+  for (size_t i = 0; i < memory_.size(); ++i) ranks_.emplace_back(layout_.gather_slots());
 }
 
 Model::~Model() {
@@ -68,118 +67,6 @@ Model::~Model() {
   }
   deadline_watch_.join();
   queue_.reset();
-}
-
-absl::StatusOr<Attachment> Model::Attach(Rank rank, int32_t pid, std::shared_ptr<LeaseListener> listener) {
-  absl::MutexLock lock(&mu_);
-  if (absl::Status status = leases_.Attach(rank, pid, std::move(listener)); !status.ok()) return status;
-  // A worker that comes back to a mapping it never gave up has stopped writing for the old lease.
-  if (state(rank).updating.has_value()) RollBack(rank);
-  state(rank).joined = epoch_;
-  state(rank).ring.ReleaseAll();
-  PublishLeases();
-  observer_.LeaseTaken(layout_.name(), rank, pid);
-  Attachment attachment = {.lease = leases_.lease(rank).id,
-                           .memory_token = leases_.lease(rank).token,
-                           .position = Position(),
-                           .arenas = memory(rank).Exported()};
-  for (const GatherRing::Slot& slot : state(rank).ring.slots()) {
-    if (slot.unit.has_value() && slot.ready) {
-      attachment.position.resident_units.push_back(layout_.unit(*slot.unit).name);
-    }
-  }
-  return attachment;
-}
-
-void Model::EndLease(LeaseId lease, std::string_view reason) {
-  Callbacks after;
-  absl::MutexLock lock(&mu_);
-  const absl::StatusOr<Rank> rank = leases_.Find(lease);
-  if (rank.ok()) LoseLease(*rank, reason, after);
-}
-
-void Model::LoseLease(Rank rank, std::string_view reason, Callbacks& after) {
-  const Lease ended = leases_.End(rank);
-  const absl::Status status =
-      absl::AbortedError(absl::StrFormat("rank %d (process %d) %s at step %d of model '%s', epoch %d", rank.value(),
-                                         ended.pid, reason, step_.value(), layout_.name(), epoch_.value()));
-  EndEpoch(AbortCause::kLeaseLost, status, after);
-  // Without a mapping there is nobody left who could write.
-  if (leases_.lease(rank).state == LeaseState::kFree && state(rank).updating.has_value()) RollBack(rank);
-  PublishLeases();
-  observer_.LeaseEnded(layout_.name(), rank, ended.pid, reason);
-  after.Add([ended, status] { ended.listener->OnRevoked(status); });
-}
-
-absl::StatusOr<std::vector<UniqueFd>> Model::ClaimMemory(std::string_view token, int32_t pid) {
-  absl::MutexLock lock(&mu_);
-  const absl::StatusOr<Rank> rank = leases_.FindToken(token);
-  if (!rank.ok()) return rank.status();
-  absl::StatusOr<std::vector<UniqueFd>> descriptors = memory(*rank).Descriptors();
-  if (!descriptors.ok()) return descriptors.status();
-  if (absl::Status status = leases_.ClaimMemory(*rank, pid); !status.ok()) return status;
-  return descriptors;
-}
-
-void Model::MemoryReturned(std::string_view token, std::string_view reason) {
-  Callbacks after;
-  absl::MutexLock lock(&mu_);
-  const absl::StatusOr<Rank> rank = leases_.FindToken(token);
-  if (!rank.ok()) return;
-  if (leases_.lease(*rank).state == LeaseState::kHeld) LoseLease(*rank, reason, after);
-  leases_.MemoryReturned(*rank);
-  if (state(*rank).updating.has_value()) RollBack(*rank);
-  PublishLeases();
-}
-
-bool Model::HasToken(std::string_view token) const {
-  absl::MutexLock lock(&mu_);
-  return leases_.FindToken(token).ok();
-}
-
-void Model::Announce(const GroupEvent& event) {
-  Callbacks after;
-  absl::MutexLock lock(&mu_);
-  for (int32_t i = 0; i < num_ranks(); ++i) {
-    const std::shared_ptr<LeaseListener> listener = leases_.lease(Rank(i)).listener;
-    if (listener == nullptr) continue;
-    GroupEvent current = event;
-    current.epoch = epoch_;
-    after.Add([listener, current] { listener->OnEvent(current); });
-  }
-}
-
-int32_t Model::NumLeases() const {
-  absl::MutexLock lock(&mu_);
-  return leases_.NumIn(LeaseState::kHeld);
-}
-
-bool Model::AwaitNoLeases(absl::Time deadline) const {
-  const auto none_held = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return leases_.NumIn(LeaseState::kHeld) == 0; };
-  absl::MutexLock lock(&mu_);
-  return mu_.AwaitWithDeadline(absl::Condition(&none_held), deadline);
-}
-
-void Model::Rejoin(const CallContext& context, Done<ModelPosition> done) {
-  Callbacks after;
-  absl::MutexLock lock(&mu_);
-  const absl::StatusOr<Rank> rank = CheckLease(context);
-  if (!rank.ok()) {
-    after.Add([done = std::move(done), status = rank.status()]() mutable { done(status); });
-    return;
-  }
-  if (state(*rank).joined == epoch_ && (gate_.next(*rank) > Sequence(0) || state(*rank).updating.has_value())) {
-    EndEpoch(AbortCause::kRejoin,
-             absl::AbortedError(absl::StrFormat(
-                 "rank %d (process %d) gave up its step at step %d of model '%s', epoch %d", rank->value(),
-                 leases_.lease(*rank).pid, step_.value(), layout_.name(), epoch_.value())),
-             after);
-  }
-  if (state(*rank).updating.has_value()) RollBack(*rank);
-  state(*rank).joined = epoch_;
-  state(*rank).ring.ReleaseAll();
-  // The answer follows what is queued, so that the worker finds its shards rolled back.
-  queue_->Push([done = std::move(done), position = Position()]() mutable { done(std::move(position)); });
 }
 
 absl::StatusOr<Rank> Model::CheckLease(const CallContext& context) const { return leases_.Find(context.lease); }
@@ -207,20 +94,41 @@ absl::Status Model::CheckStep(Step step) const {
       absl::StrFormat("call.step: %d, but model '%s' is at step %d", step.value(), layout_.name(), step_.value()));
 }
 
-absl::StatusOr<Rank> Model::CheckCollective(const CallContext& context, uint64_t num_calls) const {
+absl::Status Model::CheckRoom(Rank rank, Sequence sequence, uint64_t num_calls) const {
+  const uint64_t ahead = sequence.value() - gate_.next(rank).value();
+  if (ahead < CollectiveGate::kWindow && ahead + num_calls <= gate_.Room(rank)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "call.sequence: %d is more than %d calls ahead of the slowest rank of epoch %d; rank %d is at %d itself",
+      sequence.value(), CollectiveGate::kWindow, epoch_.value(), rank.value(), gate_.next(rank).value()));
+}
+
+void Model::TakeTurn(const CallContext& context, uint64_t num_calls, Turn turn, Callbacks& after) {
   const absl::StatusOr<Rank> rank = CheckInEpoch(context);
-  if (!rank.ok()) return rank;
-  if (absl::Status status = CheckStep(context.step); !status.ok()) return status;
-  if (context.sequence != gate_.next(*rank)) {
-    return absl::FailedPreconditionError(absl::StrFormat("call.sequence: %d, but rank %d is at %d in epoch %d",
-                                                         context.sequence.value(), rank->value(),
-                                                         gate_.next(*rank).value(), epoch_.value()));
+  if (!rank.ok()) return turn(rank, after);
+  const Sequence next = gate_.next(*rank);
+  std::map<Sequence, EarlyCall>& early = state(*rank).early_calls;
+  if (context.sequence < next || early.contains(context.sequence)) {
+    return turn(absl::FailedPreconditionError(
+                    absl::StrFormat("call.sequence: %d has been used by rank %d in epoch %d; its next one is %d",
+                                    context.sequence.value(), rank->value(), epoch_.value(), next.value())),
+                after);
   }
-  if (gate_.Room(*rank) < num_calls) {
-    return absl::ResourceExhaustedError(absl::StrFormat("rank %d is %d calls ahead of the slowest rank; wait for it",
-                                                        rank->value(), CollectiveGate::kWindow));
+  if (absl::Status status = CheckRoom(*rank, context.sequence, num_calls); !status.ok()) return turn(status, after);
+  if (context.sequence > next) {
+    early.emplace(context.sequence, EarlyCall{.call = context.id,
+                                              .num_calls = num_calls,
+                                              .deadline = absl::Now() + options_.collective_timeout,
+                                              .turn = std::move(turn)});
+    return;
   }
-  return rank;
+  turn(rank, after);
+  // A turn may end the epoch, and with it all that waited.
+  while (true) {
+    const auto following = early.find(gate_.next(*rank));
+    if (following == early.end()) return;
+    EarlyCall call = std::move(early.extract(following).mapped());
+    call.turn(rank, after);
+  }
 }
 
 absl::Status Model::CheckReadable() const {
@@ -293,6 +201,7 @@ void Model::EndEpoch(AbortCause cause, const absl::Status& reason, Callbacks& af
   waiting_begins_.clear();
   for (RankState& rank : ranks_) {
     rank.reduced_units.clear();
+    for (auto& [sequence, early] : std::exchange(rank.early_calls, {})) early.turn(reason, after);
     // A writer in place leaves shards of no one step behind; an undo copy waits until its writer has stopped.
     if (rank.updating.has_value() && !memory(Rank(static_cast<int32_t>(&rank - ranks_.data()))).has_undo())
       torn_ = true;
@@ -319,11 +228,6 @@ void Model::PublishPosition() {
   observer_.PositionChanged(layout_.name(), Position());
 }
 
-void Model::PublishLeases() {
-  observer_.LeasesChanged(layout_.name(), leases_.NumIn(LeaseState::kFree), leases_.NumIn(LeaseState::kHeld),
-                          leases_.NumIn(LeaseState::kMapped));
-}
-
 ModelPosition Model::position() const {
   absl::MutexLock lock(&mu_);
   return Position();
@@ -347,70 +251,6 @@ std::vector<RankReport> Model::ranks() const {
                        .updating = ranks_[static_cast<size_t>(i)].updating.has_value()});
   }
   return reports;
-}
-
-void Model::CancelCall(CallId call, const absl::Status& reason) {
-  Callbacks after;
-  absl::MutexLock lock(&mu_);
-  if (std::optional<Operation::Waiter> waiter = operations_.TakeWaiter(call)) {
-    after.Add([done = std::move(waiter->done), reason]() mutable { done(reason); });
-    return;
-  }
-  const auto begin = std::find_if(waiting_begins_.begin(), waiting_begins_.end(),
-                                  [call](const WaitingBegin& waiting) { return waiting.call == call; });
-  if (begin == waiting_begins_.end()) return;
-  after.Add([done = std::move(begin->done), reason]() mutable { done(reason); });
-  waiting_begins_.erase(begin);
-}
-
-absl::Time Model::NextDeadline() const {
-  absl::Time next = operations_.NextDeadline();
-  for (const WaitingBegin& begin : waiting_begins_) next = std::min(next, begin.deadline);
-  return next;
-}
-
-void Model::WatchDeadlines() {
-  while (true) {
-    Callbacks after;
-    absl::MutexLock lock(&mu_);
-    const absl::Time next = NextDeadline();
-    const auto changed = [this, next]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return stopping_ || NextDeadline() < next; };
-    mu_.AwaitWithDeadline(absl::Condition(&changed), next);
-    if (stopping_) return;
-    ExpireCalls(absl::Now(), after);
-  }
-}
-
-void Model::ExpireCalls(absl::Time now, Callbacks& after) {
-  const auto late = [this](Sequence sequence) ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    const std::string ranks = absl::StrJoin(gate_.Missing(sequence), ", ", [this](std::string* out, Rank rank) {
-      mu_.AssertReaderHeld();
-      absl::StrAppend(out, "rank ", rank.value());
-      const Lease& lease = leases_.lease(rank);
-      lease.state == LeaseState::kHeld
-          ? absl::StrAppend(out, " (process ", lease.pid, ", at ", gate_.next(rank).value(), ")")
-          : absl::StrAppend(out, " (no worker)");
-    });
-    return absl::DeadlineExceededError(absl::StrFormat("waited %s at sequence %d of epoch %d of model '%s' for %s",
-                                                       absl::FormatDuration(options_.collective_timeout),
-                                                       sequence.value(), epoch_.value(), layout_.name(), ranks));
-  };
-  for (Operation* operation : operations_.Expired(now)) {
-    const absl::Status status = late(operation->sequence);
-    for (Operation::Waiter& waiter : operation->waiters) {
-      after.Add([done = std::move(waiter.done), status]() mutable { done(status); });
-    }
-    operation->waiters.clear();
-  }
-  for (auto begin = waiting_begins_.begin(); begin != waiting_begins_.end();) {
-    if (begin->deadline > now) {
-      ++begin;
-      continue;
-    }
-    const Sequence before(begin->sequence.value() == 0 ? 0 : begin->sequence.value() - 1);
-    after.Add([done = std::move(begin->done), status = late(before)]() mutable { done(status); });
-    begin = waiting_begins_.erase(begin);
-  }
 }
 
 }  // namespace holdfast

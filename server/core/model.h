@@ -3,6 +3,7 @@
 #define HOLDFAST_SERVER_CORE_MODEL_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -130,9 +131,9 @@ class Model {
   void Rejoin(const CallContext& context, Done<ModelPosition> done);
 
   // Collective calls.
-  void Gather(const GatherCall& call, Done<GatherResult> done);
+  void Gather(GatherCall call, Done<GatherResult> done);
   absl::Status Release(const CallContext& context, absl::Span<const std::string> units);
-  void ReduceScatter(const ReduceScatterCall& call, Done<Nothing> done);
+  void ReduceScatter(ReduceScatterCall call, Done<Nothing> done);
   void BeginUpdate(const CallContext& context, UpdateKind kind, Done<Nothing> done);
   void CommitUpdate(const CallContext& context, bool ema_step, Done<Step> done);
   void EmaStep(const CallContext& context, absl::Span<const std::string> emas, Done<std::vector<EmaResult>> done);
@@ -150,6 +151,23 @@ class Model {
   std::vector<RankReport> ranks() const;
 
  private:
+  // A BeginUpdate that waits for earlier operations.
+  struct WaitingBegin {
+    Rank rank;
+    CallId call;
+    Sequence sequence;
+    UpdateKind kind;
+    absl::Time deadline;
+    Done<Nothing> done;
+  };
+  // A collective call whose number is not the rank's next one: RPCs of one worker can overtake one another.
+  using Turn = absl::AnyInvocable<void(const absl::StatusOr<Rank>&, Callbacks&)>;
+  struct EarlyCall {
+    CallId call;
+    uint64_t num_calls = 1;
+    absl::Time deadline;
+    Turn turn;
+  };
   // What is known of one rank.
   struct RankState {
     explicit RankState(int32_t gather_slots) : ring(gather_slots) {}
@@ -163,15 +181,8 @@ class Model {
     std::set<uint32_t> busy_gradient_slots;
     // Units whose gradient shard has been written in this step.
     std::set<UnitIndex> reduced_units;
-  };
-  // A BeginUpdate that waits for earlier operations.
-  struct WaitingBegin {
-    Rank rank;
-    CallId call;
-    Sequence sequence;
-    UpdateKind kind;
-    absl::Time deadline;
-    Done<Nothing> done;
+    // Calls that wait for their turn.
+    std::map<Sequence, EarlyCall> early_calls;
   };
   // A unit that a Gather names, and where it will be.
   struct PlannedGather {
@@ -192,9 +203,11 @@ class Model {
   absl::StatusOr<Rank> CheckLease(const CallContext& context) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Rank> CheckInEpoch(const CallContext& context) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   absl::Status CheckStep(Step step) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // `num_calls`: how many sequence numbers the call takes.
-  absl::StatusOr<Rank> CheckCollective(const CallContext& context, uint64_t num_calls = 1) const
-      ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // Runs `turn`, with the lock held, when the call's number is the rank's next one (now, or once the calls before it
+  // have come), or with the reason why it never will be. `num_calls`: how many numbers the call takes.
+  void TakeTurn(const CallContext& context, uint64_t num_calls, Turn turn, Callbacks& after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckRoom(Rank rank, Sequence sequence, uint64_t num_calls) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   absl::Status CheckReadable() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   absl::Status CheckNotUpdating(Rank rank) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
@@ -210,6 +223,10 @@ class Model {
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
   absl::StatusOr<GatherTicket> StartGather(Rank rank, Sequence sequence, const PlannedGather& planned, Callbacks& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status StartGathers(const GatherCall& call, Rank rank, Done<GatherResult>& done, Callbacks& after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status StartReduceScatter(const ReduceScatterCall& call, Rank rank, Done<Nothing>& done, Callbacks& after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<UnitIndex> CheckReduceScatter(const ReduceScatterCall& call, const RankState& rank) const
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void Launch(Operation& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -222,6 +239,10 @@ class Model {
   void Settle(Operation& operation, const absl::Status& status, Callbacks& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Updates; see model_update.cc.
+  absl::Status StartBegin(const CallContext& context, Rank rank, UpdateKind kind, Done<Nothing>& done, Callbacks& after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status StartCommit(const CallContext& context, Rank rank, bool ema_step, Done<Step>& done, Callbacks& after)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckBegin(Rank rank, UpdateKind kind) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void GrantBegins() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Grant(WaitingBegin begin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -49,48 +49,53 @@ absl::StatusOr<std::vector<Model::PlannedGather>> Model::PlanGather(const Gather
   return planned;
 }
 
-void Model::Gather(const GatherCall& call, Done<GatherResult> done) {
+void Model::Gather(GatherCall call, Done<GatherResult> done) {
   Callbacks after;
   absl::MutexLock lock(&mu_);
-  GatherResult result;
-  bool waits = false;
-  const absl::Status status = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const absl::StatusOr<Rank> rank = CheckCollective(call.context, 1 + call.prefetch.size());
-    if (!rank.ok()) return rank.status();
-    if (absl::Status status = CheckReadable(); !status.ok()) return status;
-    if (absl::Status status = CheckNotUpdating(*rank); !status.ok()) return status;
-    const absl::StatusOr<std::vector<PlannedGather>> planned = PlanGather(call, state(*rank));
-    if (!planned.ok()) return planned.status();
+  const CallContext context = call.context;
+  const uint64_t num_calls = 1 + call.prefetch.size();
+  TakeTurn(
+      context, num_calls,
+      [this, call = std::move(call), done = std::move(done)](const absl::StatusOr<Rank>& rank,
+                                                             Callbacks& after) mutable {
+        mu_.AssertHeld();
+        const absl::Status status = rank.ok() ? StartGathers(call, *rank, done, after) : rank.status();
+        if (!status.ok()) after.Add([done = std::move(done), status]() mutable { done(status); });
+      },
+      after);
+}
 
-    for (const std::string& name : call.release) state(*rank).ring.Release(*layout_.FindUnit(name));
-    // What is resident is marked first, so that no slot taken for another unit is one of these.
-    for (const PlannedGather& gather : *planned) {
-      if (gather.resident_slot.has_value()) state(*rank).ring.Use(*gather.resident_slot);
-    }
-    Sequence sequence = call.context.sequence;
-    for (const PlannedGather& gather : *planned) {
-      const absl::StatusOr<GatherTicket> ticket = StartGather(*rank, sequence, gather, after);
-      if (!ticket.ok()) return ticket.status();
-      &gather == &planned->front() ? void(result.unit = *ticket) : result.prefetch.push_back(*ticket);
-      sequence = sequence.Next();
-    }
-    // The unit may be on its way since an earlier prefetch.
-    Operation* filling = operations_.Find(result.unit.completion);
-    if (filling != nullptr) {
-      waits = true;
-      filling->waiters.push_back({.rank = *rank,
-                                  .call = call.context.id,
-                                  .done = [done = std::move(done), result](const absl::Status& ended) mutable {
-                                    ended.ok() ? done(std::move(result)) : done(ended);
-                                  }});
-    }
-    return absl::OkStatus();
-  }();
-  if (!status.ok()) {
-    after.Add([done = std::move(done), status]() mutable { done(status); });
-  } else if (!waits) {
-    after.Add([done = std::move(done), result]() mutable { done(std::move(result)); });
+absl::Status Model::StartGathers(const GatherCall& call, Rank rank, Done<GatherResult>& done, Callbacks& after) {
+  if (absl::Status status = CheckStep(call.context.step); !status.ok()) return status;
+  if (absl::Status status = CheckReadable(); !status.ok()) return status;
+  if (absl::Status status = CheckNotUpdating(rank); !status.ok()) return status;
+  const absl::StatusOr<std::vector<PlannedGather>> planned = PlanGather(call, state(rank));
+  if (!planned.ok()) return planned.status();
+
+  for (const std::string& name : call.release) state(rank).ring.Release(*layout_.FindUnit(name));
+  // What is resident is marked first, so that no slot taken for another unit is one of these.
+  for (const PlannedGather& gather : *planned) {
+    if (gather.resident_slot.has_value()) state(rank).ring.Use(*gather.resident_slot);
   }
+  GatherResult result;
+  Sequence sequence = call.context.sequence;
+  for (const PlannedGather& gather : *planned) {
+    const absl::StatusOr<GatherTicket> ticket = StartGather(rank, sequence, gather, after);
+    if (!ticket.ok()) return ticket.status();
+    &gather == &planned->front() ? void(result.unit = *ticket) : result.prefetch.push_back(*ticket);
+    sequence = sequence.Next();
+  }
+  // The unit may have been on its way since an earlier prefetch.
+  if (Operation* filling = operations_.Find(result.unit.completion)) {
+    filling->waiters.push_back({.rank = rank,
+                                .call = call.context.id,
+                                .done = [done = std::move(done), result](const absl::Status& ended) mutable {
+                                  ended.ok() ? done(std::move(result)) : done(ended);
+                                }});
+  } else {
+    after.Add([done = std::move(done), result = std::move(result)]() mutable { done(std::move(result)); });
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<GatherTicket> Model::StartGather(Rank rank, Sequence sequence, const PlannedGather& planned,
@@ -144,35 +149,43 @@ absl::StatusOr<UnitIndex> Model::CheckReduceScatter(const ReduceScatterCall& cal
   return unit;
 }
 
-void Model::ReduceScatter(const ReduceScatterCall& call, Done<Nothing> done) {
+void Model::ReduceScatter(ReduceScatterCall call, Done<Nothing> done) {
   Callbacks after;
   absl::MutexLock lock(&mu_);
-  const absl::Status status = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const absl::StatusOr<Rank> rank = CheckCollective(call.context);
-    if (!rank.ok()) return rank.status();
-    if (absl::Status status = CheckReadable(); !status.ok()) return status;
-    if (absl::Status status = CheckNotUpdating(*rank); !status.ok()) return status;
-    const absl::StatusOr<UnitIndex> unit = CheckReduceScatter(call, state(*rank));
-    if (!unit.ok()) return unit.status();
+  const CallContext context = call.context;
+  TakeTurn(
+      context, 1,
+      [this, call = std::move(call), done = std::move(done)](const absl::StatusOr<Rank>& rank,
+                                                             Callbacks& after) mutable {
+        mu_.AssertHeld();
+        const absl::Status status = rank.ok() ? StartReduceScatter(call, *rank, done, after) : rank.status();
+        if (!status.ok()) after.Add([done = std::move(done), status]() mutable { done(status); });
+      },
+      after);
+}
 
-    bool complete = false;
-    const absl::StatusOr<Operation*> operation =
-        Arrive(*rank, call.context.sequence,
-               {.kind = OperationKind::kReduceScatter, .unit = *unit, .variant = call.accumulate}, after, complete);
-    if (!operation.ok()) return operation.status();
-    state(*rank).busy_gradient_slots.insert(call.gradient_slot);
-    state(*rank).reduced_units.insert(*unit);
-    (*operation)->slots[static_cast<size_t>(rank->value())] = static_cast<int32_t>(call.gradient_slot);
-    (*operation)
-        ->waiters.push_back({.rank = *rank,
-                             .call = call.context.id,
-                             .done = [done = std::move(done)](const absl::Status& ended) mutable {
-                               ended.ok() ? done(Nothing{}) : done(ended);
-                             }});
-    if (complete) Launch(**operation);
-    return absl::OkStatus();
-  }();
-  if (!status.ok()) after.Add([done = std::move(done), status]() mutable { done(status); });
+absl::Status Model::StartReduceScatter(const ReduceScatterCall& call, Rank rank, Done<Nothing>& done,
+                                       Callbacks& after) {
+  if (absl::Status status = CheckStep(call.context.step); !status.ok()) return status;
+  if (absl::Status status = CheckReadable(); !status.ok()) return status;
+  if (absl::Status status = CheckNotUpdating(rank); !status.ok()) return status;
+  const absl::StatusOr<UnitIndex> unit = CheckReduceScatter(call, state(rank));
+  if (!unit.ok()) return unit.status();
+  bool complete = false;
+  const absl::StatusOr<Operation*> operation =
+      Arrive(rank, call.context.sequence,
+             {.kind = OperationKind::kReduceScatter, .unit = *unit, .variant = call.accumulate}, after, complete);
+  if (!operation.ok()) return operation.status();
+  state(rank).busy_gradient_slots.insert(call.gradient_slot);
+  state(rank).reduced_units.insert(*unit);
+  (*operation)->slots[static_cast<size_t>(rank.value())] = static_cast<int32_t>(call.gradient_slot);
+  (*operation)
+      ->waiters.push_back(
+          {.rank = rank, .call = call.context.id, .done = [done = std::move(done)](const absl::Status& ended) mutable {
+             ended.ok() ? done(Nothing{}) : done(ended);
+           }});
+  if (complete) Launch(**operation);
+  return absl::OkStatus();
 }
 
 void Model::Launch(Operation& operation) {

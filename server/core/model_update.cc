@@ -21,25 +21,33 @@ absl::Status Model::CheckBegin(Rank rank, UpdateKind kind) const {
 void Model::BeginUpdate(const CallContext& context, UpdateKind kind, Done<Nothing> done) {
   Callbacks after;
   absl::MutexLock lock(&mu_);
-  const absl::Status status = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const absl::StatusOr<Rank> rank = CheckCollective(context);
-    if (!rank.ok()) return rank.status();
-    if (absl::Status status = CheckBegin(*rank, kind); !status.ok()) return status;
-    bool complete = false;
-    const absl::StatusOr<Operation*> arrived =
-        Arrive(*rank, context.sequence,
-               {.kind = OperationKind::kBeginUpdate, .variant = kind == UpdateKind::kInitialize}, after, complete);
-    if (!arrived.ok()) return arrived.status();
-    waiting_begins_.push_back({.rank = *rank,
-                               .call = context.id,
-                               .sequence = context.sequence,
-                               .kind = kind,
-                               .deadline = absl::Now() + options_.collective_timeout,
-                               .done = std::move(done)});
-    GrantBegins();
-    return absl::OkStatus();
-  }();
-  if (!status.ok()) after.Add([done = std::move(done), status]() mutable { done(status); });
+  TakeTurn(
+      context, 1,
+      [this, context, kind, done = std::move(done)](const absl::StatusOr<Rank>& rank, Callbacks& after) mutable {
+        mu_.AssertHeld();
+        const absl::Status status = rank.ok() ? StartBegin(context, *rank, kind, done, after) : rank.status();
+        if (!status.ok()) after.Add([done = std::move(done), status]() mutable { done(status); });
+      },
+      after);
+}
+
+absl::Status Model::StartBegin(const CallContext& context, Rank rank, UpdateKind kind, Done<Nothing>& done,
+                               Callbacks& after) {
+  if (absl::Status status = CheckStep(context.step); !status.ok()) return status;
+  if (absl::Status status = CheckBegin(rank, kind); !status.ok()) return status;
+  bool complete = false;
+  const absl::StatusOr<Operation*> arrived =
+      Arrive(rank, context.sequence, {.kind = OperationKind::kBeginUpdate, .variant = kind == UpdateKind::kInitialize},
+             after, complete);
+  if (!arrived.ok()) return arrived.status();
+  waiting_begins_.push_back({.rank = rank,
+                             .call = context.id,
+                             .sequence = context.sequence,
+                             .kind = kind,
+                             .deadline = absl::Now() + options_.collective_timeout,
+                             .done = std::move(done)});
+  GrantBegins();
+  return absl::OkStatus();
 }
 
 void Model::GrantBegins() {
@@ -92,36 +100,43 @@ void Model::RollBack(Rank rank) {
 void Model::CommitUpdate(const CallContext& context, bool ema_step, Done<Step> done) {
   Callbacks after;
   absl::MutexLock lock(&mu_);
-  const absl::Status status = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const absl::StatusOr<Rank> holder = CheckLease(context);
-    if (!holder.ok()) return holder.status();
-    const std::optional<UpdateKind> updating = state(*holder).updating;
-    if (!updating.has_value() && context.step.Next() == step_) {
-      after.Add([done = std::move(done), step = step_]() mutable { done(step); });
-      return absl::OkStatus();
-    }
-    const absl::StatusOr<Rank> rank = CheckCollective(context);
-    if (!rank.ok()) return rank.status();
-    if (!updating.has_value()) {
-      return absl::FailedPreconditionError(
-          absl::StrFormat("rank %d has no update to commit; call BeginUpdate first", rank->value()));
-    }
-    const bool initialize = *updating == UpdateKind::kInitialize;
-    bool complete = false;
-    const absl::StatusOr<Operation*> operation =
-        Arrive(*rank, context.sequence,
-               {.kind = OperationKind::kCommitUpdate, .variant = initialize, .ema_step = ema_step}, after, complete);
-    if (!operation.ok()) return operation.status();
-    (*operation)
-        ->waiters.push_back(
-            {.rank = *rank,
-             .call = context.id,
-             .done = [done = std::move(done), step = initialize ? step_ : step_.Next()](
-                         const absl::Status& ended) mutable { ended.ok() ? done(step) : done(ended); }});
-    if (complete) Commit(**operation);
-    return absl::OkStatus();
-  }();
-  if (!status.ok()) after.Add([done = std::move(done), status]() mutable { done(status); });
+  const absl::StatusOr<Rank> holder = CheckLease(context);
+  if (holder.ok() && !state(*holder).updating.has_value() && context.step.Next() == step_) {
+    // Asked again, for instance because the first answer was lost.
+    after.Add([done = std::move(done), step = step_]() mutable { done(step); });
+    return;
+  }
+  TakeTurn(
+      context, 1,
+      [this, context, ema_step, done = std::move(done)](const absl::StatusOr<Rank>& rank, Callbacks& after) mutable {
+        mu_.AssertHeld();
+        const absl::Status status = rank.ok() ? StartCommit(context, *rank, ema_step, done, after) : rank.status();
+        if (!status.ok()) after.Add([done = std::move(done), status]() mutable { done(status); });
+      },
+      after);
+}
+
+absl::Status Model::StartCommit(const CallContext& context, Rank rank, bool ema_step, Done<Step>& done,
+                                Callbacks& after) {
+  if (absl::Status status = CheckStep(context.step); !status.ok()) return status;
+  const std::optional<UpdateKind> updating = state(rank).updating;
+  if (!updating.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("rank %d has no update to commit; call BeginUpdate first", rank.value()));
+  }
+  const bool initialize = *updating == UpdateKind::kInitialize;
+  bool complete = false;
+  const absl::StatusOr<Operation*> operation =
+      Arrive(rank, context.sequence,
+             {.kind = OperationKind::kCommitUpdate, .variant = initialize, .ema_step = ema_step}, after, complete);
+  if (!operation.ok()) return operation.status();
+  (*operation)
+      ->waiters.push_back({.rank = rank,
+                           .call = context.id,
+                           .done = [done = std::move(done), step = initialize ? step_ : step_.Next()](
+                                       const absl::Status& ended) mutable { ended.ok() ? done(step) : done(ended); }});
+  if (complete) Commit(**operation);
+  return absl::OkStatus();
 }
 
 void Model::Commit(Operation& operation) {

@@ -53,6 +53,9 @@ void Fill(const Attachment& attachment, const ModelLayout& layout, v1::Attached&
   attached.set_lease(attachment.lease.value());
   attached.set_memory_token(attachment.memory_token);
   *attached.mutable_spec() = layout.spec();
+  // The worker knows the world from it.
+  attached.mutable_spec()->mutable_mesh()->set_num_replicate(static_cast<uint32_t>(layout.mesh().num_replicate));
+  attached.mutable_spec()->mutable_mesh()->set_num_shard(static_cast<uint32_t>(layout.mesh().num_shard));
   attached.set_fingerprint(FingerprintText(layout.fingerprint()));
   for (const ExportedArena& arena : attachment.arenas) {
     v1::ArenaDescription& message = *attached.add_arenas();
