@@ -1,5 +1,4 @@
 // holdfastd: reads its configuration, serves, and drains on SIGTERM or SIGINT.
-#include <google/protobuf/text_format.h>
 #include <signal.h>
 
 #include <atomic>
@@ -11,6 +10,7 @@
 
 #include "server/config/command_line.h"
 #include "server/config/config.h"
+#include "server/config/config_help.h"
 #include "server/daemon.h"
 #include "server/logging/logger.h"
 #include "server/version.h"
@@ -36,12 +36,10 @@ sigset_t BlockSignals() {
 }
 
 int Serve(const CommandLine& line) {
-  const absl::StatusOr<Config> config = ResolveConfig(line.config);
+  const absl::StatusOr<Config> config = ResolveConfig(line.config, line.origins);
   if (!config.ok()) return Fail(config.status(), kWrongConfiguration);
   if (line.check_config) {
-    std::string text;
-    google::protobuf::TextFormat::PrintToString(line.config, &text);
-    std::printf("%sThe configuration is valid.\n", text.c_str());
+    std::fputs(config->ToText().c_str(), stdout);
     return 0;
   }
   const sigset_t signals = BlockSignals();

@@ -3,36 +3,28 @@
 #define HOLDFAST_SERVER_CONFIG_COMMAND_LINE_H_
 
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "holdfast/v1/config.pb.h"
+#include "server/config/field_origins.h"
 
 namespace holdfast {
 
 struct CommandLine {
-  // --config's file, with the flags laid over it.
+  // --config's file, with the flags laid over it, wherever they stand.
   v1::DaemonConfig config;
+  FieldOrigins origins;
   bool help = false;
   bool version = false;
   // Check the configuration, show it, and end.
   bool check_config = false;
 };
 
-// `arguments` without the program's name. INVALID_ARGUMENT names the flag or the field (with file and line), its value
-// and what is valid; NOT_FOUND a file that can't be read.
+// `arguments` without the program's name: --NAME=VALUE or --NAME VALUE; of two flags of one name the later counts.
+// INVALID_ARGUMENT names the flag, or the file, line, column and field, and the value and what is valid; NOT_FOUND a
+// file that can't be read. With --help or --version nothing else is looked at.
 absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
-
-// Parses a text-format configuration. `file` is for messages.
-absl::Status ParseConfigText(const std::string& file, const std::string& text, v1::DaemonConfig& config);
-
-// Sets one field from the text of a flag. Enums by their short name ("cpu") or the whole one, durations as "1m30s".
-absl::Status SetConfigField(std::string_view field, const std::string& value, v1::DaemonConfig& config);
-
-// What --help prints.
-std::string ConfigHelp();
 
 }  // namespace holdfast
 

@@ -27,7 +27,10 @@ Registry::Registry(std::vector<Device*> devices, CollectivesFactory collectives,
       staging_(options.pull_staging_bytes) {}
 
 Registry::~Registry() {
-  for (const std::shared_ptr<Model>& model : models()) Drop(model->layout().name(), /*force=*/true).IgnoreError();
+  // Names, not models: Drop waits until nobody else holds the model.
+  std::vector<std::string> names;
+  for (const std::shared_ptr<Model>& model : models()) names.push_back(model->layout().name());
+  for (const std::string& name : names) Drop(name, /*force=*/true).IgnoreError();
 }
 
 absl::Status Registry::CheckFits(const ModelLayout& layout) const {

@@ -29,15 +29,16 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(Options options) {
   for (grpc::Service* service : options.services) builder.RegisterService(service);
   builder.experimental().SetInterceptorCreators(std::move(options.interceptors));
 
-  auto server = std::unique_ptr<RpcServer>(new RpcServer());
-  server->server_ = builder.BuildAndStart();
-  if (server->server_ == nullptr || worker_port == 0) {
+  std::unique_ptr<grpc::Server> listening = builder.BuildAndStart();
+  if (listening == nullptr || worker_port == 0) {
     return absl::UnavailableError(options.operator_address.empty()
                                       ? absl::StrCat("worker_socket: can't listen on '", options.worker_socket, "'")
                                       : absl::StrCat("can't listen on worker_socket '", options.worker_socket,
                                                      "' and operator_address '", options.operator_address,
                                                      "'; is the address in use? Port 0 takes a free one"));
   }
+  auto server = std::unique_ptr<RpcServer>(new RpcServer());
+  server->server_ = std::move(listening);
   if (!options.operator_address.empty()) {
     const size_t colon = options.operator_address.rfind(':');
     server->operator_address_ = absl::StrCat(options.operator_address.substr(0, colon + 1), operator_port);
