@@ -1,34 +1,39 @@
 #include "client/outstanding_calls.h"
 
 #include <utility>
-#include <vector>
 
 namespace holdfast {
 
-void OutstandingCalls::Add(std::shared_ptr<grpc::ClientContext> context) {
+void OutstandingCalls::Add(std::shared_ptr<void> call, grpc::ClientContext* context) {
+  std::vector<std::shared_ptr<void>> finished;
   absl::MutexLock lock(&mu_);
-  contexts_.insert(std::move(context));
+  finished.swap(finished_);
+  calls_.emplace(context, std::move(call));
 }
 
-void OutstandingCalls::Remove(const std::shared_ptr<grpc::ClientContext>& context) {
+void OutstandingCalls::Finish(grpc::ClientContext* context) {
   absl::MutexLock lock(&mu_);
-  contexts_.erase(context);
+  const auto call = calls_.find(context);
+  finished_.push_back(std::move(call->second));
+  calls_.erase(call);
 }
 
 void OutstandingCalls::CancelAll() {
-  std::vector<std::shared_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::pair<grpc::ClientContext*, std::shared_ptr<void>>> calls;
   {
     absl::MutexLock lock(&mu_);
-    contexts.assign(contexts_.begin(), contexts_.end());
+    calls.assign(calls_.begin(), calls_.end());
   }
-  // Without the lock, as gRPC may run a callback, and with it Remove, on this thread.
-  for (const auto& context : contexts) context->TryCancel();
+  // Without the lock, as gRPC may run a callback, and with it Finish, on this thread.
+  for (const auto& [context, call] : calls) context->TryCancel();
 }
 
 void OutstandingCalls::AwaitNone() {
+  std::vector<std::shared_ptr<void>> finished;
+  const auto none = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return calls_.empty(); };
   absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(
-      +[](absl::flat_hash_set<std::shared_ptr<grpc::ClientContext>>* c) { return c->empty(); }, &contexts_));
+  mu_.Await(absl::Condition(&none));
+  finished.swap(finished_);
 }
 
 }  // namespace holdfast

@@ -9,7 +9,7 @@
 namespace holdfast {
 namespace {
 
-// A unary call under way; its callback owns it.
+// A unary call under way; OutstandingCalls owns it.
 template <typename Request, typename Response>
 struct UnaryCall {
   grpc::ClientContext context;
@@ -19,11 +19,6 @@ struct UnaryCall {
 
 using GatherUnaryCall = UnaryCall<v1::GatherRequest, v1::GatherResponse>;
 using ReduceScatterUnaryCall = UnaryCall<v1::ReduceScatterRequest, v1::ReduceScatterResponse>;
-
-template <typename T>
-std::shared_ptr<grpc::ClientContext> ContextOf(const std::shared_ptr<T>& call) {
-  return {call, &call->context};
-}
 
 // The daemon's ticket for `unit`, checked.
 absl::StatusOr<GatherPlace> PlaceOf(const v1::GatherTicket& ticket, const ModelLayout& layout, UnitIndex unit) {
@@ -106,10 +101,10 @@ absl::Status Session::SendGather(const GatherTickets::Plan& plan, const std::str
   call->request.set_unit(layout_->unit(plan.unit.unit).name);
   for (const auto& entry : plan.prefetch) call->request.add_prefetch(layout_->unit(entry.unit).name);
   for (const auto& entry : plan.released) call->request.add_release(layout_->unit(entry.unit).name);
-  calls_->Add(ContextOf(call));
+  calls_->Add(call, &call->context);
   connection_->stub().async()->Gather(
       &call->context, &call->request, &call->response,
-      [call, plan, caller, layout = layout_, standing = standing_, generation = standing_->generation(),
+      [call = call.get(), plan, caller, layout = layout_, standing = standing_, generation = standing_->generation(),
        calls = calls_](const grpc::Status& answer) {
         absl::Status status = CallError(answer, caller);
         if (status.ok()) status = Annotate(Fulfil(call->response, *layout, plan), caller);
@@ -117,7 +112,7 @@ absl::Status Session::SendGather(const GatherTickets::Plan& plan, const std::str
           standing->Fail(generation, status);
           FailTickets(plan, status);
         }
-        calls->Remove(ContextOf(call));
+        calls->Finish(&call->context);
       });
   return absl::OkStatus();
 }
@@ -187,16 +182,16 @@ Future<void> Session::ReduceScatter(GradientClaim claim, bool accumulate) {
   call->request.set_gradient_slot(static_cast<uint32_t>(claim.slot()));
   call->request.set_accumulate(accumulate);
   auto reduced = std::make_shared<Promise<void>>();
-  calls_->Add(ContextOf(call));
+  calls_->Add(call, &call->context);
   connection_->stub().async()->ReduceScatter(
       &call->context, &call->request, &call->response,
-      [call, reduced, caller, slot = claim.slot(), ring = gradients_, ring_generation = claim.generation(),
+      [call = call.get(), reduced, caller, slot = claim.slot(), ring = gradients_, ring_generation = claim.generation(),
        standing = standing_, generation = standing_->generation(), calls = calls_](const grpc::Status& answer) {
         const absl::Status status = CallError(answer, caller);
         if (!status.ok()) standing->Fail(generation, status);
         ring->FinishReducing(slot, ring_generation);
         reduced->Set(status);
-        calls->Remove(ContextOf(call));
+        calls->Finish(&call->context);
       });
   return Future<void>(std::move(reduced));
 }

@@ -16,7 +16,7 @@ IgnoredNames::IgnoredNames(const google::protobuf::RepeatedPtrField<std::string>
   }
 }
 
-absl::StatusOr<bool> IgnoredNames::Contains(std::string_view name) {
+absl::StatusOr<bool> IgnoredNames::Contains(const std::string& name) {
   if (literals_.contains(name)) return true;
   for (const std::string_view glob : globs_) {
     if (MatchesGlob(name, glob, steps_left_)) return true;

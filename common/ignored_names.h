@@ -25,10 +25,10 @@ class IgnoredNames {
 
   // True if `name` matches any of them. INVALID_ARGUMENT once all names together took more than max_steps. Steps are
   // counted, not timed: a spec that one machine takes, every machine takes.
-  absl::StatusOr<bool> Contains(std::string_view name);
+  absl::StatusOr<bool> Contains(const std::string& name);
 
  private:
-  absl::flat_hash_set<std::string_view> literals_;
+  absl::flat_hash_set<std::string> literals_;
   std::vector<std::string_view> globs_;
   int64_t steps_left_;
 };

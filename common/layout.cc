@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/layout_builder.h"
+#include "common/quoted.h"
 
 namespace holdfast {
 
@@ -22,16 +23,16 @@ absl::StatusOr<UnitIndex> ModelLayout::FindUnit(std::string_view name) const {
   if (found != unit_indices_.end()) return found->second;
   constexpr size_t kShown = 5;
   std::vector<std::string> known;
-  for (size_t i = 0; i < units_.size() && i < kShown; ++i) known.push_back(absl::StrCat("'", units_[i].name, "'"));
+  for (size_t i = 0; i < units_.size() && i < kShown; ++i) known.push_back(Quoted(units_[i].name));
   if (units_.size() > kShown) known.push_back(absl::StrFormat("… (%d in all)", units_.size()));
-  return absl::NotFoundError(absl::StrFormat("unit: model '%s' has no unit '%s'; its units are %s", spec_.name(), name,
-                                             absl::StrJoin(known, ", ")));
+  return absl::NotFoundError(absl::StrFormat("unit: model '%s' has no unit %s; its units are %s", spec_.name(),
+                                             Quoted(name), absl::StrJoin(known, ", ")));
 }
 
 absl::StatusOr<TensorLocation> ModelLayout::FindTensor(std::string_view name) const {
   const auto found = tensors_.find(std::string(name));
   if (found != tensors_.end()) return found->second;
-  return absl::NotFoundError(absl::StrFormat("model '%s' has no parameter or buffer '%s'", spec_.name(), name));
+  return absl::NotFoundError(absl::StrFormat("model '%s' has no parameter or buffer %s", spec_.name(), Quoted(name)));
 }
 
 int64_t ModelLayout::ArenaBytes(v1::MemoryPurpose purpose) const {

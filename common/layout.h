@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/dtype.h"
+#include "common/glob.h"  // IWYU pragma: export
 #include "common/ids.h"
 #include "holdfast/v1/model.pb.h"
 
@@ -115,10 +116,12 @@ struct NamedCopy {
 // Immutable; safe to share between threads.
 class ModelLayout {
  public:
-  // INVALID_ARGUMENT, naming the field, if the spec contradicts itself, if its mesh is not of `world` ranks, or if a
-  // size overflows.
+  // INVALID_ARGUMENT, naming the field, its value and what is valid, if the spec contradicts itself, if its mesh is not
+  // of `world` ranks, or if what a rank would hold is beyond any machine (2^46 bytes).
   static absl::StatusOr<ModelLayout> Create(const v1::ModelSpec& spec, int32_t world);
 
+  // As given, with the defaults filled in (mesh, slots, update_protection, and dtype and update_every of the EMAs): two
+  // specs that mean the same are equal, and a layout made of this one is the same layout.
   const v1::ModelSpec& spec() const { return spec_; }
   const std::string& name() const { return spec_.name(); }
   const MeshShape& mesh() const { return mesh_; }
@@ -132,7 +135,7 @@ class ModelLayout {
 
   // NOT_FOUND names the unit and some that there are.
   absl::StatusOr<UnitIndex> FindUnit(std::string_view name) const;
-  // Every parameter, alias and buffer, in registration order.
+  // Every parameter, alias and buffer that is not ignored, unit by unit, a unit's parameters before its buffers.
   const std::vector<std::string>& tensor_names() const { return tensor_names_; }
   // Aliases lead to what they share. NOT_FOUND for an unknown name.
   absl::StatusOr<TensorLocation> FindTensor(std::string_view name) const;
@@ -143,7 +146,8 @@ class ModelLayout {
   int64_t gather_slot_bytes() const { return gather_slot_bytes_; }
   int64_t gradient_slot_bytes() const { return gradient_slot_bytes_; }
 
-  // Size of a rank's arena, header page included; an arena that holds nothing still has its header page.
+  // Size of a rank's arena, header page included; an arena that holds nothing still has its header page. UNDO holds the
+  // data of the arenas that it saves: PARAMETERS, OPTIMIZER_STATE and BUFFERS, in that order, each from a page's start.
   int64_t ArenaBytes(v1::MemoryPurpose purpose) const;
   // One entry a purpose, as RegisterModelResponse has it. UNDO is left out with UPDATE_PROTECTION_NONE.
   std::vector<v1::MemoryUse> Memory() const;
@@ -151,7 +155,8 @@ class ModelLayout {
 
   // Elements of all parameters, tied weights once, no padding.
   int64_t num_elements() const { return num_elements_; }
-  // Equal for equal layouts, on every machine and build.
+  // Of everything in a layout but the model's name: equal for equal layouts on every machine and build, and different
+  // where two builds would place a byte differently.
   uint64_t fingerprint() const { return fingerprint_; }
 
  private:
@@ -177,9 +182,6 @@ class ModelLayout {
 
 // The fingerprint as the API shows it: 16 hexadecimal digits.
 std::string FingerprintText(uint64_t fingerprint);
-
-// True if `text` matches `glob`: '*' any run of bytes, '?' one byte, all else itself.
-bool MatchesGlob(std::string_view text, std::string_view glob);
 
 }  // namespace holdfast
 

@@ -23,7 +23,7 @@ std::string_view Beginning(std::string_view text) {
 
 std::string Shortened(std::string_view text) {
   const std::string_view beginning = Beginning(text);
-  return absl::StrCat(absl::Utf8SafeCEscape(beginning), beginning.size() < text.size() ? "…" : "");
+  return absl::StrCat(absl::Utf8SafeCEscape(std::string(beginning)), beginning.size() < text.size() ? "…" : "");
 }
 
 std::string Quoted(std::string_view text) {

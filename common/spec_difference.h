@@ -8,8 +8,9 @@
 
 namespace holdfast {
 
-// The first field that differs, with both values ("units[2].parameters[0].shape[1]: registered 64, asked 128"); empty
-// if the specs are equal.
+// The first field that differs, in the order of the field numbers, with both values:
+// "units[2].parameters[0].shape[1]: registered 64, asked 128"; empty if the specs are equal. Long values are shortened;
+// of a message its name is shown, or that there is one. Compare ModelLayout::spec(), where defaults are filled in.
 std::string FirstDifference(const v1::ModelSpec& registered, const v1::ModelSpec& asked);
 
 }  // namespace holdfast

@@ -7,6 +7,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/quoted.h"
 
 namespace holdfast {
 namespace {
@@ -17,14 +19,6 @@ constexpr size_t kMaxNameBytes = 1024;
 constexpr int kMaxEmas = 16;
 constexpr int kMaxStates = 8;
 constexpr int kMaxGlobs = 256;
-constexpr uint32_t kMaxRingSlots = 256;
-
-// The name as it can be shown: whole, or its beginning.
-std::string Shown(std::string_view name) {
-  constexpr size_t kShownBytes = 64;
-  if (name.size() <= kShownBytes) return absl::StrCat("'", std::string(name), "'");
-  return absl::StrCat("'", std::string(name.substr(0, kShownBytes)), "…' (", name.size(), " bytes)");
-}
 
 bool IsWord(std::string_view name, size_t max_bytes, std::string_view extra) {
   if (name.empty() || name.size() > max_bytes) return false;
@@ -34,10 +28,14 @@ bool IsWord(std::string_view name, size_t max_bytes, std::string_view extra) {
   return true;
 }
 
+// An enumerator's name; the number of one that is unknown.
+std::string NameOf(v1::DataType dtype) {
+  return v1::DataType_IsValid(dtype) ? v1::DataType_Name(dtype) : absl::StrCat(dtype);
+}
+
 absl::Status ValidatePrecision(const std::string& field, v1::DataType dtype) {
   if (dtype == v1::DATA_TYPE_UNSPECIFIED || IsArithmetic(FromProto(dtype))) return absl::OkStatus();
-  return InvalidSpec(field, v1::DataType_IsValid(dtype) ? v1::DataType_Name(dtype) : absl::StrCat(dtype),
-                     "unspecified, FLOAT32, BFLOAT16, FLOAT16 and FLOAT64 are valid");
+  return InvalidSpec(field, NameOf(dtype), "unspecified, FLOAT32, BFLOAT16, FLOAT16 and FLOAT64 are valid");
 }
 
 absl::Status ValidateCopyDType(const std::string& field, v1::DataType dtype) {
@@ -45,8 +43,7 @@ absl::Status ValidateCopyDType(const std::string& field, v1::DataType dtype) {
       dtype == v1::DATA_TYPE_BFLOAT16) {
     return absl::OkStatus();
   }
-  return InvalidSpec(field, v1::DataType_IsValid(dtype) ? v1::DataType_Name(dtype) : absl::StrCat(dtype),
-                     "unspecified, FLOAT32, FLOAT64 and BFLOAT16 are valid");
+  return InvalidSpec(field, NameOf(dtype), "unspecified, FLOAT32, FLOAT64 and BFLOAT16 are valid");
 }
 
 absl::Status ValidateDecay(const std::string& field, double decay) {
@@ -93,13 +90,27 @@ absl::Status ValidateEmas(const v1::ModelSpec& spec) {
     const v1::EmaSpec& ema = spec.emas(i);
     const std::string field = absl::StrCat("spec.emas[", i, "]");
     if (!IsWord(ema.name(), 64, "_-")) {
-      return InvalidSpec(field + ".name", Shown(ema.name()), "1 to 64 letters, digits, '_' and '-' are valid");
+      return InvalidSpec(field + ".name", Quoted(ema.name()), "1 to 64 letters, digits, '_' and '-' are valid");
     }
     if (!names.insert(ema.name()).second) {
-      return InvalidSpec(field + ".name", Shown(ema.name()), "another EMA has that name");
+      return InvalidSpec(field + ".name", Quoted(ema.name()), "another EMA has that name");
     }
     if (absl::Status status = ValidateCopyDType(field + ".dtype", ema.dtype()); !status.ok()) return status;
     if (absl::Status status = ValidateSchedule(field, ema); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateIgnored(const v1::ModelSpec& spec) {
+  // Every name is held against every glob.
+  if (spec.ignored_parameters_size() > kMaxGlobs) {
+    return InvalidSpec("spec.ignored_parameters", absl::StrCat(spec.ignored_parameters_size(), " globs"),
+                       absl::StrCat("at most ", kMaxGlobs));
+  }
+  for (int i = 0; i < spec.ignored_parameters_size(); ++i) {
+    const absl::Status status =
+        ValidateName(absl::StrCat("spec.ignored_parameters[", i, "]"), spec.ignored_parameters(i));
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -115,10 +126,10 @@ absl::Status ValidateOptimizer(const v1::ModelSpec& spec) {
     const v1::OptimizerStateSpec& state = worker.states(i);
     const std::string of_state = absl::StrCat(field, "[", i, "]");
     if (!IsWord(state.name(), 64, "_")) {
-      return InvalidSpec(of_state + ".name", Shown(state.name()), "1 to 64 letters, digits and '_' are valid");
+      return InvalidSpec(of_state + ".name", Quoted(state.name()), "1 to 64 letters, digits and '_' are valid");
     }
     if (!names.insert(state.name()).second) {
-      return InvalidSpec(of_state + ".name", Shown(state.name()), "another state has that name");
+      return InvalidSpec(of_state + ".name", Quoted(state.name()), "another state has that name");
     }
     if (absl::Status status = ValidateCopyDType(of_state + ".dtype", state.dtype()); !status.ok()) return status;
   }
@@ -133,15 +144,10 @@ absl::Status InvalidSpec(const std::string& field, const std::string& is, const 
 
 absl::Status ValidateOptions(const v1::ModelSpec& spec) {
   if (!IsWord(spec.name(), 128, "_-.")) {
-    return InvalidSpec("spec.name", Shown(spec.name()), "1 to 128 letters, digits, '_', '-' and '.' are valid");
+    return InvalidSpec("spec.name", Quoted(spec.name()), "1 to 128 letters, digits, '_', '-' and '.' are valid");
   }
   if (spec.units_size() < 1 || spec.units_size() > kMaxUnits) {
     return InvalidSpec("spec.units", absl::StrCat(spec.units_size(), " units"), absl::StrCat("1 to ", kMaxUnits));
-  }
-  // Every name is held against every glob.
-  if (spec.ignored_parameters_size() > kMaxGlobs) {
-    return InvalidSpec("spec.ignored_parameters", absl::StrCat(spec.ignored_parameters_size(), " globs"),
-                       absl::StrCat("at most ", kMaxGlobs));
   }
   const v1::Precision& precision = spec.precision();
   for (const auto& [name, dtype] : {std::pair{"param", precision.param()}, std::pair{"reduce", precision.reduce()},
@@ -152,6 +158,7 @@ absl::Status ValidateOptions(const v1::ModelSpec& spec) {
   }
   if (absl::Status status = ValidateEmas(spec); !status.ok()) return status;
   if (absl::Status status = ValidateOptimizer(spec); !status.ok()) return status;
+  if (absl::Status status = ValidateIgnored(spec); !status.ok()) return status;
   for (const auto& [name, slots] :
        {std::pair{"gather_slots", spec.gather_slots()}, std::pair{"gradient_slots", spec.gradient_slots()}}) {
     if (slots > kMaxRingSlots) {
@@ -168,6 +175,7 @@ absl::Status ValidateOptions(const v1::ModelSpec& spec) {
 
 absl::StatusOr<MeshShape> ValidateMesh(const v1::Mesh& mesh, int32_t world) {
   const std::string ranks = absl::StrFormat("%d × %d", mesh.num_replicate(), mesh.num_shard());
+  if (world < 1) return InvalidSpec("world", absl::StrCat(world, " ranks"), "at least 1 is needed");
   const auto fixed = [&](int32_t num_replicate, int32_t num_shard) -> absl::StatusOr<MeshShape> {
     const auto agrees = [](uint32_t asked, int32_t implied) {
       return asked == 0 || asked == static_cast<uint32_t>(implied);
@@ -198,35 +206,42 @@ absl::StatusOr<MeshShape> ValidateMesh(const v1::Mesh& mesh, int32_t world) {
   }
 }
 
+absl::Status ValidateName(const std::string& field, const std::string& name) {
+  if (!name.empty() && name.size() <= kMaxNameBytes) return absl::OkStatus();
+  return InvalidSpec(field, Quoted(name), absl::StrCat("1 to ", kMaxNameBytes, " bytes are valid"));
+}
+
 absl::StatusOr<int64_t> ValidateTensor(const std::string& field, const std::string& name,
                                        const google::protobuf::RepeatedField<int64_t>& shape, v1::DataType dtype) {
-  if (name.empty() || name.size() > kMaxNameBytes) {
-    return InvalidSpec(field + ".name", Shown(name), absl::StrCat("1 to ", kMaxNameBytes, " bytes are valid"));
-  }
+  if (absl::Status status = ValidateName(field + ".name", name); !status.ok()) return status;
   if (FromProto(dtype) == DType::kUnspecified) {
-    return InvalidSpec(field + ".dtype", absl::StrCat("of '", name, "' is ", dtype), "a DataType is required");
+    return InvalidSpec(field + ".dtype", absl::StrCat("that of ", Quoted(name), " is ", NameOf(dtype)),
+                       "a DataType is required");
   }
   if (shape.size() > kMaxDimensions) {
     return InvalidSpec(field + ".shape", absl::StrCat(shape.size(), " dimensions"),
-                       absl::StrCat("at most ", kMaxDimensions));
+                       absl::StrCat("at most ", kMaxDimensions, " are possible"));
   }
-  int64_t num_elements = 1;
+  // Lengths of 0 are left out: strides are computed without them, and must not overflow either.
+  int64_t product = 1;
   bool overflows = false;
-  bool has_zero = false;
+  bool is_empty = false;
   for (int i = 0; i < shape.size(); ++i) {
     if (shape[i] < 0) {
       return InvalidSpec(absl::StrCat(field, ".shape[", i, "]"), absl::StrCat(shape[i]), "a length can't be negative");
     }
-    has_zero = has_zero || shape[i] == 0;
-    overflows = overflows || __builtin_mul_overflow(num_elements, shape[i], &num_elements);
+    if (shape[i] == 0) {
+      is_empty = true;
+    } else {
+      overflows = overflows || __builtin_mul_overflow(product, shape[i], &product);
+    }
   }
-  // A tensor with a length of 0 has no elements, however long its other sides.
-  if (has_zero) return 0;
-  if (overflows || num_elements > kMaxArenaBytes / SizeOf(FromProto(dtype))) {
-    return InvalidSpec(field + ".shape", absl::StrCat("'", name, "' is larger than 2^46 bytes"),
-                       "shard less, or check it");
+  if (overflows || (!is_empty && product > kMaxRankBytes / SizeOf(FromProto(dtype)))) {
+    return InvalidSpec(field + ".shape",
+                       absl::StrCat(Quoted(name), " of [", absl::StrJoin(shape, ", "), "] is larger than 2^46 bytes"),
+                       "no machine holds it; look for a wrong length");
   }
-  return num_elements;
+  return is_empty ? 0 : product;
 }
 
 }  // namespace holdfast

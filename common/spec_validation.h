@@ -13,17 +13,22 @@
 
 namespace holdfast {
 
-// No arena may be larger, bytes; far beyond any machine, and sums of such numbers don't overflow.
-inline constexpr int64_t kMaxArenaBytes = int64_t{1} << 46;
+// What a rank may hold, bytes, and so no arena or tensor may be larger; far beyond any machine, and sums of such
+// numbers don't overflow.
+inline constexpr int64_t kMaxRankBytes = int64_t{1} << 46;
+inline constexpr uint32_t kMaxRingSlots = 256;
 
 // INVALID_ARGUMENT: "<field>: <what it is>; <what is valid>".
 absl::Status InvalidSpec(const std::string& field, const std::string& is, const std::string& valid);
 
-// Everything but the units: name, counts, precision, EMAs, optimizer, slots. Fields are named as in the message.
+// Everything but mesh and units: name, counts, precision, EMAs, optimizer, ignored names, slots. Fields are named as in
+// the message.
 absl::Status ValidateOptions(const v1::ModelSpec& spec);
-// The mesh with what the strategy implies filled in.
+// The mesh with what the strategy implies filled in. `world` is the number of ranks.
 absl::StatusOr<MeshShape> ValidateMesh(const v1::Mesh& mesh, int32_t world);
-// Name and dtype of a parameter or buffer; the number of elements, checked against overflow.
+// `name`, in `field`, as a unit, a parameter or a buffer may be called.
+absl::Status ValidateName(const std::string& field, const std::string& name);
+// Name, shape and dtype of the parameter or buffer in `field`; its number of elements.
 absl::StatusOr<int64_t> ValidateTensor(const std::string& field, const std::string& name,
                                        const google::protobuf::RepeatedField<int64_t>& shape, v1::DataType dtype);
 

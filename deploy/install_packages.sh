@@ -9,6 +9,9 @@ packages=(
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   # LibTorch: the C++ client's tensors, and the peer of the benchmarks. gloo: collectives.
   libtorch-dev libgloo-dev
+  # LibTorch multiplies matrices with whatever BLAS there is: the default one is eight times slower. One thread, as a
+  # trainer process has.
+  libopenblas0-serial
   # Metrics, logs, tests.
   prometheus-cpp-dev libspdlog-dev libgtest-dev libgmock-dev libbenchmark-dev
   # What the tests run: a real Prometheus with promtool; formatting and static analysis.

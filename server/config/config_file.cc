@@ -151,7 +151,7 @@ absl::Status ParseConfigText(const std::string& file, const std::string& text, v
 
 absl::Status ReadConfigFile(const std::string& path, v1::DaemonConfig& config, FieldOrigins& origins) {
   const auto unreadable = [&](const char* reason) {
-    return absl::NotFoundError(absl::StrCat("--config: the file '", path, "' can't be read: ", reason));
+    return absl::NotFoundError(absl::StrCat("the configuration file '", path, "' can't be read: ", reason));
   };
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return unreadable("it is a directory");

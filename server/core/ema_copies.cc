@@ -27,10 +27,7 @@ EmaCopies::EmaCopies(const ModelLayout& layout) : layout_(layout) {
 }
 
 absl::StatusOr<std::vector<size_t>> EmaCopies::Select(absl::Span<const std::string> names) const {
-  std::vector<size_t> selected;
-  for (size_t i = 0; i < positions_.size(); ++i) {
-    if (names.empty()) selected.push_back(i);
-  }
+  std::vector<bool> is_selected(positions_.size(), names.empty());
   for (const std::string& name : names) {
     size_t i = 0;
     while (i < positions_.size() && positions_[i].name != name) ++i;
@@ -40,7 +37,11 @@ absl::StatusOr<std::vector<size_t>> EmaCopies::Select(absl::Span<const std::stri
       return absl::NotFoundError(absl::StrCat("ema: model '", layout_.name(), "' has no EMA '", name, "'; it has ",
                                               known.empty() ? "none" : known));
     }
-    selected.push_back(i);
+    is_selected[i] = true;
+  }
+  std::vector<size_t> selected;
+  for (size_t i = 0; i < positions_.size(); ++i) {
+    if (is_selected[i]) selected.push_back(i);
   }
   return selected;
 }

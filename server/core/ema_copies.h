@@ -32,7 +32,8 @@ class EmaCopies {
   explicit EmaCopies(const ModelLayout& layout);
 
   const std::vector<EmaPosition>& positions() const { return positions_; }
-  // Indices of the named copies, all for none; NOT_FOUND names those that there are.
+  // Indices of the named copies, each once, in the order of the spec; all for none. NOT_FOUND names those that there
+  // are.
   absl::StatusOr<std::vector<size_t>> Select(absl::Span<const std::string> names) const;
 
   // Records that copy `ema` is at `step`. If it was before, nothing changes and `applied` is false.

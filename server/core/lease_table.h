@@ -30,10 +30,10 @@ class LeaseListener {
   virtual void OnRevoked(const absl::Status& reason) = 0;
 };
 
-//            Attach                  End                      (memory claimed)
-//   kFree ───────────▶ kHeld ───────────────────▶ kMapped ◀── the process lives and still maps the memory
-//     ▲                  │ End (memory not claimed)   │ MemoryReturned; Attach by the same process → kHeld
-//     └──────────────────┴────────────────────────────┘
+//            Attach               End (memory mapped)
+//   kFree ───────────▶ kHeld ───────────────────────▶ kMapped ── Attach by the same process ──▶ kHeld
+//     ▲                  │ End (nothing mapped)           │ MemoryReturned by the last token
+//     └──────────────────┴────────────────────────────────┘
 enum class LeaseState : uint8_t { kFree, kHeld, kMapped };
 
 // One rank's lease.
@@ -45,6 +45,9 @@ struct Lease {
   // Shown on the memory socket, once.
   std::string token;
   bool memory_claimed = false;
+  // The tokens by which a living process may still map the memory: this lease's, once claimed, and those of earlier
+  // leases of the same process.
+  std::vector<std::string> mapped_by;
   std::shared_ptr<LeaseListener> listener;
 };
 
@@ -57,14 +60,14 @@ class LeaseTable {
   absl::Status Attach(Rank rank, int32_t pid, std::shared_ptr<LeaseListener> listener);
   // The rank that `id` holds; ABORTED if it has ended.
   absl::StatusOr<Rank> Find(LeaseId id) const;
-  // The rank whose memory `token` stands for; PERMISSION_DENIED if there is none.
+  // The rank whose memory `token` stands for, or stood for; PERMISSION_DENIED if there is none.
   absl::StatusOr<Rank> FindToken(std::string_view token) const;
-  // NOT_FOUND unless the lease is held and its memory has not been claimed.
-  absl::Status ClaimMemory(Rank rank, int32_t pid);
+  // FAILED_PRECONDITION unless `token` is that of the held lease, and has not been used.
+  absl::Status ClaimMemory(Rank rank, std::string_view token, int32_t pid);
   // The lease is over; the memory may still be mapped. Returns what it was.
   Lease End(Rank rank);
-  // The memory is no longer mapped by anyone.
-  void MemoryReturned(Rank rank);
+  // What was mapped by `token` no longer is. The lease of that token, if any, must have ended.
+  void MemoryReturned(Rank rank, std::string_view token);
 
   const Lease& lease(Rank rank) const { return leases_[static_cast<size_t>(rank.value())]; }
   int32_t NumIn(LeaseState state) const;

@@ -1,5 +1,6 @@
 #include "server/core/model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -48,7 +49,6 @@ Model::Model(std::unique_ptr<const ModelLayout> layout, std::vector<std::unique_
       undo_valid_(memory_.size()),
       exposed_(memory_.size()),
       deadline_watch_([this] { WatchDeadlines(); }) {
-  queue_.emplace();
   absl::MutexLock lock(&mu_);
   for (size_t i = 0; i < memory_.size(); ++i) ranks_.emplace_back(layout_.gather_slots());
 }
@@ -66,7 +66,6 @@ Model::~Model() {
     }
   }
   deadline_watch_.join();
-  queue_.reset();
 }
 
 absl::StatusOr<Rank> Model::CheckLease(const CallContext& context) const { return leases_.Find(context.lease); }
@@ -107,12 +106,12 @@ void Model::TakeTurn(const CallContext& context, uint64_t num_calls, Turn turn, 
   if (!rank.ok()) return turn(rank, after);
   const Sequence next = gate_.next(*rank);
   std::map<Sequence, EarlyCall>& early = state(*rank).early_calls;
-  if (context.sequence < next || early.contains(context.sequence)) {
-    return turn(absl::FailedPreconditionError(
-                    absl::StrFormat("call.sequence: %d has been used by rank %d in epoch %d; its next one is %d",
-                                    context.sequence.value(), rank->value(), epoch_.value(), next.value())),
-                after);
-  }
+  const auto used = [&](Sequence sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("call.sequence: %d has been used by rank %d in epoch %d; its next one is %d", sequence.value(),
+                        rank->value(), epoch_.value(), gate_.next(*rank).value()));
+  };
+  if (context.sequence < next || early.contains(context.sequence)) return turn(used(context.sequence), after);
   if (absl::Status status = CheckRoom(*rank, context.sequence, num_calls); !status.ok()) return turn(status, after);
   if (context.sequence > next) {
     early.emplace(context.sequence, EarlyCall{.call = context.id,
@@ -122,12 +121,11 @@ void Model::TakeTurn(const CallContext& context, uint64_t num_calls, Turn turn, 
     return;
   }
   turn(rank, after);
-  // A turn may end the epoch, and with it all that waited.
-  while (true) {
-    const auto following = early.find(gate_.next(*rank));
-    if (following == early.end()) return;
-    EarlyCall call = std::move(early.extract(following).mapped());
-    call.turn(rank, after);
+  // A turn may end the epoch, and with it all that waited; or take numbers that others wait for.
+  while (!early.empty() && early.begin()->first <= gate_.next(*rank)) {
+    const Sequence sequence = early.begin()->first;
+    EarlyCall call = std::move(early.extract(early.begin()).mapped());
+    sequence == gate_.next(*rank) ? call.turn(rank, after) : call.turn(used(sequence), after);
   }
 }
 
@@ -146,7 +144,9 @@ absl::Status Model::CheckReadable() const {
 }
 
 absl::Status Model::CheckNotUpdating(Rank rank) const {
-  if (!ranks_[static_cast<size_t>(rank.value())].updating.has_value()) return absl::OkStatus();
+  const bool waits = std::any_of(waiting_begins_.begin(), waiting_begins_.end(),
+                                 [rank](const WaitingBegin& begin) { return begin.rank == rank; });
+  if (!waits && !ranks_[static_cast<size_t>(rank.value())].updating.has_value()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrFormat("rank %d is between BeginUpdate and CommitUpdate; commit first", rank.value()));
 }
@@ -180,7 +180,7 @@ absl::StatusOr<Operation*> Model::Arrive(Rank rank, Sequence sequence, const Ope
   }
   complete = arrival.outcome == CollectiveGate::Outcome::kComplete;
   if (key.kind == OperationKind::kBeginUpdate) return nullptr;
-  return &operations_.Open(sequence, key, absl::Now() + options_.collective_timeout);
+  return &operations_.Open(sequence, key);
 }
 
 void Model::EndEpoch(AbortCause cause, const absl::Status& reason, Callbacks& after) {
@@ -191,7 +191,7 @@ void Model::EndEpoch(AbortCause cause, const absl::Status& reason, Callbacks& af
   for (Operation& operation : operations_.CloseUnlaunched()) {
     Settle(operation, reason, after);
     // Behind what has been launched, as the words never fall.
-    queue_->Push([this, kind = operation.key.kind, slots = operation.slots, completion = operation.completion] {
+    queue_.Push([this, kind = operation.key.kind, slots = operation.slots, completion = operation.completion] {
       SignalSlots(kind, slots, VoidValue(completion)).IgnoreError();
     });
   }
@@ -219,6 +219,14 @@ void Model::EndEpoch(AbortCause cause, const absl::Status& reason, Callbacks& af
 
 ModelPosition Model::Position() const {
   return {.epoch = epoch_, .step = step_, .initialized = initialized_, .torn = torn_, .emas = emas_.positions()};
+}
+
+ModelPosition Model::PositionOn(Rank rank) const {
+  ModelPosition position = Position();
+  for (const GatherRing::Slot& slot : ranks_[static_cast<size_t>(rank.value())].ring.slots()) {
+    if (slot.unit.has_value() && slot.ready) position.resident_units.push_back(layout_.unit(*slot.unit).name);
+  }
+  return position;
 }
 
 void Model::PublishPosition() {

@@ -120,8 +120,9 @@ class Model {
   absl::StatusOr<Attachment> Attach(Rank rank, int32_t pid, std::shared_ptr<LeaseListener> listener);
   // The holder's connection has ended; nothing if the lease is not held. `reason` completes "rank 1 (process 7) …".
   void EndLease(LeaseId lease, std::string_view reason);
+  // Waits for what is queued, a rollback among it. Not to be called from a Done.
   absl::StatusOr<std::vector<UniqueFd>> ClaimMemory(std::string_view token, int32_t pid);
-  // Nobody maps the memory of that token any more; the lease, if held, ends for `reason`.
+  // Nobody maps the memory by that token any more; its lease, if held, ends for `reason`.
   void MemoryReturned(std::string_view token, std::string_view reason);
   bool HasToken(std::string_view token) const;
   void Announce(const GroupEvent& event);
@@ -261,6 +262,8 @@ class Model {
   void EndEpoch(AbortCause cause, const absl::Status& reason, Callbacks& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LoseLease(Rank rank, std::string_view reason, Callbacks& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   ModelPosition Position() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // With the units that are resident on `rank`.
+  ModelPosition PositionOn(Rank rank) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void PublishPosition() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PublishLeases() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Answers calls whose peers are late, until the model ends.
@@ -303,9 +306,9 @@ class Model {
   // Ranks that are written in place, with no undo copy.
   std::vector<bool> exposed_;
 
-  // Last, as they use all of the above; the queue ends first.
+  // Last, as they use all of the above; the queue ends first, and what it runs may push to it until then.
   std::thread deadline_watch_;
-  std::optional<LaunchQueue> queue_;
+  LaunchQueue queue_;
 };
 
 }  // namespace holdfast

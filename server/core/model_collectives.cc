@@ -89,6 +89,7 @@ absl::Status Model::StartGathers(const GatherCall& call, Rank rank, Done<GatherR
   if (Operation* filling = operations_.Find(result.unit.completion)) {
     filling->waiters.push_back({.rank = rank,
                                 .call = call.context.id,
+                                .deadline = absl::Now() + options_.collective_timeout,
                                 .done = [done = std::move(done), result](const absl::Status& ended) mutable {
                                   ended.ok() ? done(std::move(result)) : done(ended);
                                 }});
@@ -122,6 +123,9 @@ absl::Status Model::Release(const CallContext& context, absl::Span<const std::st
   for (const std::string& name : units) {
     if (const absl::StatusOr<UnitIndex> unit = layout_.FindUnit(name); !unit.ok()) return unit.status();
   }
+  // One that was overtaken by a commit names slots that the commit freed, and that may be in use again.
+  if (context.step < step_) return absl::OkStatus();
+  if (absl::Status status = CheckStep(context.step); !status.ok()) return status;
   for (const std::string& name : units) state(*rank).ring.Release(*layout_.FindUnit(name));
   return absl::OkStatus();
 }
@@ -180,17 +184,19 @@ absl::Status Model::StartReduceScatter(const ReduceScatterCall& call, Rank rank,
   state(rank).reduced_units.insert(*unit);
   (*operation)->slots[static_cast<size_t>(rank.value())] = static_cast<int32_t>(call.gradient_slot);
   (*operation)
-      ->waiters.push_back(
-          {.rank = rank, .call = call.context.id, .done = [done = std::move(done)](const absl::Status& ended) mutable {
-             ended.ok() ? done(Nothing{}) : done(ended);
-           }});
+      ->waiters.push_back({.rank = rank,
+                           .call = call.context.id,
+                           .deadline = absl::Now() + options_.collective_timeout,
+                           .done = [done = std::move(done)](const absl::Status& ended) mutable {
+                             ended.ok() ? done(Nothing{}) : done(ended);
+                           }});
   if (complete) Launch(**operation);
   return absl::OkStatus();
 }
 
 void Model::Launch(Operation& operation) {
   operation.launched = true;
-  queue_->Push([this, key = operation.key, slots = operation.slots, completion = operation.completion] {
+  queue_.Push([this, key = operation.key, slots = operation.slots, completion = operation.completion] {
     absl::Status status = key.kind == OperationKind::kGather ? RunGather(key, slots) : RunReduceScatter(key, slots);
     const uint64_t word = status.ok() ? DoneValue(completion) : VoidValue(completion);
     status.Update(SignalSlots(key.kind, slots, word));

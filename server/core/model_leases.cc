@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/synchronization/notification.h"
 #include "server/core/model.h"
 
 namespace holdfast {
@@ -15,16 +16,10 @@ absl::StatusOr<Attachment> Model::Attach(Rank rank, int32_t pid, std::shared_ptr
   state(rank).ring.ReleaseAll();
   PublishLeases();
   observer_.LeaseTaken(layout_.name(), rank, pid);
-  Attachment attachment = {.lease = leases_.lease(rank).id,
-                           .memory_token = leases_.lease(rank).token,
-                           .position = Position(),
-                           .arenas = memory(rank).Exported()};
-  for (const GatherRing::Slot& slot : state(rank).ring.slots()) {
-    if (slot.unit.has_value() && slot.ready) {
-      attachment.position.resident_units.push_back(layout_.unit(*slot.unit).name);
-    }
-  }
-  return attachment;
+  return Attachment{.lease = leases_.lease(rank).id,
+                    .memory_token = leases_.lease(rank).token,
+                    .position = PositionOn(rank),
+                    .arenas = memory(rank).Exported()};
 }
 
 void Model::EndLease(LeaseId lease, std::string_view reason) {
@@ -48,12 +43,19 @@ void Model::LoseLease(Rank rank, std::string_view reason, Callbacks& after) {
 }
 
 absl::StatusOr<std::vector<UniqueFd>> Model::ClaimMemory(std::string_view token, int32_t pid) {
-  absl::MutexLock lock(&mu_);
-  const absl::StatusOr<Rank> rank = leases_.FindToken(token);
-  if (!rank.ok()) return rank.status();
-  absl::StatusOr<std::vector<UniqueFd>> descriptors = memory(*rank).Descriptors();
-  if (!descriptors.ok()) return descriptors.status();
-  if (absl::Status status = leases_.ClaimMemory(*rank, pid); !status.ok()) return status;
+  absl::StatusOr<std::vector<UniqueFd>> descriptors;
+  absl::Notification rolled_back;
+  {
+    absl::MutexLock lock(&mu_);
+    const absl::StatusOr<Rank> rank = leases_.FindToken(token);
+    if (!rank.ok()) return rank.status();
+    descriptors = memory(*rank).Descriptors();
+    if (!descriptors.ok()) return descriptors.status();
+    if (absl::Status status = leases_.ClaimMemory(*rank, token, pid); !status.ok()) return status;
+    queue_.Push([&rolled_back] { rolled_back.Notify(); });
+  }
+  // What is queued ends by itself; the worker must not see what the one before it left half-written.
+  rolled_back.WaitForNotification();
   return descriptors;
 }
 
@@ -62,9 +64,10 @@ void Model::MemoryReturned(std::string_view token, std::string_view reason) {
   absl::MutexLock lock(&mu_);
   const absl::StatusOr<Rank> rank = leases_.FindToken(token);
   if (!rank.ok()) return;
-  if (leases_.lease(*rank).state == LeaseState::kHeld) LoseLease(*rank, reason, after);
-  leases_.MemoryReturned(*rank);
-  if (state(*rank).updating.has_value()) RollBack(*rank);
+  const Lease& lease = leases_.lease(*rank);
+  if (lease.state == LeaseState::kHeld && lease.token == token) LoseLease(*rank, reason, after);
+  leases_.MemoryReturned(*rank, token);
+  if (lease.state == LeaseState::kFree && state(*rank).updating.has_value()) RollBack(*rank);
   PublishLeases();
 }
 
@@ -117,7 +120,7 @@ void Model::Rejoin(const CallContext& context, Done<ModelPosition> done) {
   state(*rank).joined = epoch_;
   state(*rank).ring.ReleaseAll();
   // The answer follows what is queued, so that the worker finds its shards rolled back.
-  queue_->Push([done = std::move(done), position = Position()]() mutable { done(std::move(position)); });
+  queue_.Push([done = std::move(done), position = PositionOn(*rank)]() mutable { done(std::move(position)); });
 }
 
 void Model::PublishLeases() {

@@ -61,8 +61,8 @@ void Model::Pull(const PullCall& call, Done<PulledTensor> done) {
   absl::MutexLock lock(&mu_);
   absl::Status status = CheckReadable();
   // An EMA has not been written by the worker that tore the parameters.
-  if (torn_ && !call.ema.empty()) status = absl::OkStatus();
-  queue_->Push(
+  if (torn_ && initialized_ && !call.ema.empty()) status = absl::OkStatus();
+  queue_.Push(
       [this, call, status, done = std::move(done)]() mutable { status.ok() ? done(RunPull(call)) : done(status); });
 }
 

@@ -64,7 +64,7 @@ void Model::GrantBegins() {
 
 void Model::Grant(WaitingBegin begin) {
   state(begin.rank).updating = begin.kind;
-  queue_->Push([this, rank = begin.rank, kind = begin.kind, done = std::move(begin.done)]() mutable {
+  queue_.Push([this, rank = begin.rank, kind = begin.kind, done = std::move(begin.done)]() mutable {
     const auto index = static_cast<size_t>(rank.value());
     absl::Status status;
     // First values replace nothing that could be restored.
@@ -81,7 +81,7 @@ void Model::Grant(WaitingBegin begin) {
 
 void Model::RollBack(Rank rank) {
   state(rank).updating.reset();
-  queue_->Push([this, rank] {
+  queue_.Push([this, rank] {
     const auto index = static_cast<size_t>(rank.value());
     exposed_[index] = false;
     if (!undo_valid_[index]) return;
@@ -102,8 +102,8 @@ void Model::CommitUpdate(const CallContext& context, bool ema_step, Done<Step> d
   absl::MutexLock lock(&mu_);
   const absl::StatusOr<Rank> holder = CheckLease(context);
   if (holder.ok() && !state(*holder).updating.has_value() && context.step.Next() == step_) {
-    // Asked again, for instance because the first answer was lost.
-    after.Add([done = std::move(done), step = step_]() mutable { done(step); });
+    // Asked again, for instance because the first answer was lost. As the first, the answer follows the work.
+    queue_.Push([done = std::move(done), step = step_]() mutable { done(step); });
     return;
   }
   TakeTurn(
@@ -133,6 +133,7 @@ absl::Status Model::StartCommit(const CallContext& context, Rank rank, bool ema_
   (*operation)
       ->waiters.push_back({.rank = rank,
                            .call = context.id,
+                           .deadline = absl::Now() + options_.collective_timeout,
                            .done = [done = std::move(done), step = initialize ? step_ : step_.Next()](
                                        const absl::Status& ended) mutable { ended.ok() ? done(step) : done(ended); }});
   if (complete) Commit(**operation);
@@ -157,7 +158,7 @@ void Model::Commit(Operation& operation) {
     for (size_t ema = 0; ema < layout_.emas().size(); ++ema) emas_.MovedTo(ema, step_);
   }
   PublishPosition();
-  queue_->Push([this, key, step = step_, completion = operation.completion] {
+  queue_.Push([this, key, step = step_, completion = operation.completion] {
     absl::Status status = RunCommit(key, step);
     status.Update(SynchronizeAll());
     Finish(completion, status);
@@ -238,7 +239,7 @@ void Model::EmaStep(const CallContext& context, absl::Span<const std::string> em
     for (const size_t ema : *selected) results.push_back(emas_.MovedTo(ema, context.step));
     if (!due.empty()) PublishPosition();
     // What another call has started is ahead in the queue, so this answer means that the copies are there.
-    queue_->Push([this, due, step = context.step, results, done = std::move(done)]() mutable {
+    queue_.Push([this, due, step = context.step, results, done = std::move(done)]() mutable {
       absl::Status status = due.empty() ? absl::OkStatus() : RunEma(due, step);
       status.Update(SynchronizeAll());
       status.ok() ? done(std::move(results)) : done(status);

@@ -65,12 +65,8 @@ void Model::ExpireCalls(absl::Time now, Callbacks& after) {
                                                        absl::FormatDuration(options_.collective_timeout),
                                                        sequence.value(), epoch_.value(), layout_.name(), ranks));
   };
-  for (Operation* operation : operations_.Expired(now)) {
-    const absl::Status status = late(operation->sequence);
-    for (Operation::Waiter& waiter : operation->waiters) {
-      after.Add([done = std::move(waiter.done), status]() mutable { done(status); });
-    }
-    operation->waiters.clear();
+  for (auto& [sequence, waiter] : operations_.TakeExpired(now)) {
+    after.Add([done = std::move(waiter.done), status = late(sequence)]() mutable { done(status); });
   }
   for (size_t i = 0; i < ranks_.size(); ++i) {
     std::map<Sequence, EarlyCall>& early_calls = ranks_[i].early_calls;

@@ -5,7 +5,7 @@
 
 namespace holdfast {
 
-Operation& OperationTable::Open(Sequence sequence, const OperationKey& key, absl::Time deadline) {
+Operation& OperationTable::Open(Sequence sequence, const OperationKey& key) {
   for (auto& [completion, operation] : operations_) {
     if (operation.sequence == sequence && !operation.launched) return operation;
   }
@@ -14,7 +14,6 @@ Operation& OperationTable::Open(Sequence sequence, const OperationKey& key, absl
       .emplace(last_, Operation{.completion = last_,
                                 .sequence = sequence,
                                 .key = key,
-                                .deadline = deadline,
                                 .slots = std::vector<int32_t>(static_cast<size_t>(num_ranks_), -1)})
       .first->second;
 }
@@ -60,15 +59,24 @@ std::optional<Operation::Waiter> OperationTable::TakeWaiter(CallId call) {
 absl::Time OperationTable::NextDeadline() const {
   absl::Time next = absl::InfiniteFuture();
   for (const auto& [completion, operation] : operations_) {
-    if (!operation.launched && !operation.waiters.empty()) next = std::min(next, operation.deadline);
+    if (operation.launched) continue;
+    for (const Operation::Waiter& waiter : operation.waiters) next = std::min(next, waiter.deadline);
   }
   return next;
 }
 
-std::vector<Operation*> OperationTable::Expired(absl::Time now) {
-  std::vector<Operation*> expired;
+std::vector<std::pair<Sequence, Operation::Waiter>> OperationTable::TakeExpired(absl::Time now) {
+  std::vector<std::pair<Sequence, Operation::Waiter>> expired;
   for (auto& [completion, operation] : operations_) {
-    if (!operation.launched && !operation.waiters.empty() && operation.deadline <= now) expired.push_back(&operation);
+    if (operation.launched) continue;
+    for (auto waiter = operation.waiters.begin(); waiter != operation.waiters.end();) {
+      if (waiter->deadline > now) {
+        ++waiter;
+        continue;
+      }
+      expired.emplace_back(operation.sequence, std::move(*waiter));
+      waiter = operation.waiters.erase(waiter);
+    }
   }
   return expired;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -22,14 +23,14 @@ struct Operation {
   struct Waiter {
     Rank rank;
     CallId call;
+    // Peers that have not arrived by then are reported to it.
+    absl::Time deadline;
     absl::AnyInvocable<void(absl::Status)> done;
   };
 
   Completion completion;
   Sequence sequence;
   OperationKey key;
-  // Peers that have not arrived by then are reported to the waiters.
-  absl::Time deadline;
   // Every rank has arrived: it will be done, whatever happens to its callers.
   bool launched = false;
   // By rank: the gather or gradient slot that takes part; −1 for none.
@@ -43,7 +44,7 @@ class OperationTable {
   explicit OperationTable(int32_t num_ranks) : num_ranks_(num_ranks) {}
 
   // The operation that is open at `sequence` and not launched; a new one if there is none.
-  Operation& Open(Sequence sequence, const OperationKey& key, absl::Time deadline);
+  Operation& Open(Sequence sequence, const OperationKey& key);
   // Null if it has ended.
   Operation* Find(Completion completion);
   // Takes it out: it has ended.
@@ -57,8 +58,8 @@ class OperationTable {
   std::optional<Operation::Waiter> TakeWaiter(CallId call);
   // The earliest deadline at which somebody waits for peers; InfiniteFuture for none.
   absl::Time NextDeadline() const;
-  // Those that have waited for peers too long.
-  std::vector<Operation*> Expired(absl::Time now);
+  // Takes out the calls that have waited for peers too long, each with the number it waited at.
+  std::vector<std::pair<Sequence, Operation::Waiter>> TakeExpired(absl::Time now);
 
   Completion last_completion() const { return last_; }
 

@@ -61,7 +61,7 @@ absl::StatusOr<Registry::Registered> Registry::Register(const v1::ModelSpec& spe
   if (!layout.ok()) return layout.status();
   absl::MutexLock lock(&register_mu_);
   if (absl::StatusOr<std::shared_ptr<Model>> existing = Find(spec.name()); existing.ok()) {
-    const std::string difference = FirstDifference((*existing)->layout().spec(), spec);
+    const std::string difference = FirstDifference((*existing)->layout().spec(), layout->spec());
     if (difference.empty()) return Registered{.model = *std::move(existing), .created = false};
     return absl::AlreadyExistsError(absl::StrFormat(
         "another model is registered as '%s': %s; use its spec, another name, or drop it", spec.name(), difference));

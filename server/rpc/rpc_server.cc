@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "grpc/health/v1/health.pb.h"
 
 namespace holdfast {
 
@@ -13,6 +14,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(Options options) {
   // Both are gRPC's own global switches.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  // Reflection describes what is linked; gRPC's own health service comes without its descriptor.
+  static_cast<void>(grpc::health::v1::HealthCheckRequest::descriptor());
 
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);

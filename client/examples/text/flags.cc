@@ -18,7 +18,7 @@ ABSL_FLAG(std::string, strategy, "FULL_SHARD", "FULL_SHARD, SHARD_GRAD_OP, HYBRI
 ABSL_FLAG(int32_t, replicas, 0, "copies of the model, for HYBRID_SHARD");
 ABSL_FLAG(std::string, param_dtype, "bfloat16", "what weights are gathered in: float32, bfloat16 or float16");
 ABSL_FLAG(uint64_t, steps, 400, "optimizer steps");
-ABSL_FLAG(uint64_t, kill_at_step, 0, "kill one worker when this step is committed; 0: none");
+ABSL_FLAG(int64_t, kill_at_step, -1, "kill one worker when this step is committed; 0: none; -1: half way");
 ABSL_FLAG(uint64_t, seed, 1, "of the first weights and of the batches");
 ABSL_FLAG(double, ema_decay, 0.98, "of the averaged weights");
 ABSL_FLAG(double, learning_rate, 5e-3, "at its highest");
@@ -67,7 +67,6 @@ absl::StatusOr<Settings> SettingsFromFlags() {
   settings.daemon_socket = absl::GetFlag(FLAGS_daemon);
   settings.text_path = absl::GetFlag(FLAGS_text);
   settings.svg_path = absl::GetFlag(FLAGS_svg);
-  settings.kill_at_step = absl::GetFlag(FLAGS_kill_at_step);
   settings.sharding = {
       .model_name = absl::GetFlag(FLAGS_model), .strategy = *strategy, .num_replicate = absl::GetFlag(FLAGS_replicas)};
   TrainingConfig& training = settings.training;
@@ -82,9 +81,11 @@ absl::StatusOr<Settings> SettingsFromFlags() {
   training.model.width = absl::GetFlag(FLAGS_width);
   training.model.num_heads = absl::GetFlag(FLAGS_heads);
   training.model.context = absl::GetFlag(FLAGS_context);
-  if (settings.kill_at_step >= training.num_steps && settings.kill_at_step > 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--kill_at_step is ", settings.kill_at_step,
-                                                   "; it must be below --steps, which is ", training.num_steps));
+  const int64_t kill_at_step = absl::GetFlag(FLAGS_kill_at_step);
+  settings.kill_at_step = kill_at_step < 0 ? training.num_steps / 2 : static_cast<uint64_t>(kill_at_step);
+  if (kill_at_step < -1 || (kill_at_step > 0 && settings.kill_at_step >= training.num_steps)) {
+    return absl::InvalidArgumentError(absl::StrCat("--kill_at_step is ", kill_at_step,
+                                                   "; it must be -1, or below --steps, which is ", training.num_steps));
   }
   return settings;
 }

@@ -21,6 +21,7 @@ struct Settings {
   std::string daemon_socket;
   std::string text_path;
   std::string svg_path;
+  // 0: never.
   uint64_t kill_at_step = 0;
   // But for the size of the vocabulary, which the text decides.
   TrainingConfig training;

@@ -1,7 +1,7 @@
 // holdfast_text: trains a small character-level transformer whose weights live in holdfastd.
 //
 //   holdfastd --worker_socket=/tmp/holdfast.sock --num_ranks=4 &
-//   holdfast_text --daemon=/tmp/holdfast.sock --kill_at_step=200
+//   holdfast_text --daemon=/tmp/holdfast.sock
 #include <ATen/Parallel.h>
 #include <signal.h>
 #include <sys/prctl.h>
