@@ -19,8 +19,6 @@ struct FuzzMethod {
   // "/holdfast.v1.ParameterService/Gather".
   std::string path;
   const google::protobuf::Message* request;
-  // Whether it has a CallHeader, field 1.
-  bool is_worker_call = false;
 };
 
 // Bytes to a method. Must not be destroyed before it has been answered.

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "gtest/gtest.h"
 #include "server/core/calls.h"
 
 namespace holdfast {
@@ -19,8 +20,11 @@ class Pending {
   // What the call is to be given, once.
   Done<T> Callback() {
     return [state = state_](absl::StatusOr<T> result) {
+      if (state->answered.HasBeenNotified()) {
+        ADD_FAILURE() << "answered twice, the second time with " << result.status();
+        return;
+      }
       state->result = std::move(result);
-      // A second answer would end the test: a Notification can be given once.
       state->answered.Notify();
     };
   }

@@ -59,9 +59,8 @@ absl::Status TestWorker::Release(const std::vector<std::string>& units) { return
 
 Pending<Nothing> TestWorker::ReduceScatter(const std::string& unit, uint32_t gradient_slot, bool accumulate) {
   Pending<Nothing> pending;
-  model_.ReduceScatter(
-      {.context = NextCall(), .unit = unit, .gradient_slot = gradient_slot, .accumulate = accumulate},
-      pending.Callback());
+  model_.ReduceScatter({.context = NextCall(), .unit = unit, .gradient_slot = gradient_slot, .accumulate = accumulate},
+                       pending.Callback());
   return pending;
 }
 
@@ -146,8 +145,7 @@ absl::Span<const std::byte> TestWorker::GatherSlot(int32_t slot, const FlatParam
 }
 
 absl::Span<std::byte> TestWorker::GradientSlot(int32_t slot, const FlatParameter& flat) const {
-  return At(v1::MEMORY_PURPOSE_GRADIENT_SLOTS,
-            slot * model_.layout().gradient_slot_bytes() + flat.gradient_slot_offset,
+  return At(v1::MEMORY_PURPOSE_GRADIENT_SLOTS, slot * model_.layout().gradient_slot_bytes() + flat.gradient_slot_offset,
             flat.padded_elements(model_.layout().mesh().num_shard) * SizeOf(flat.reduce_dtype));
 }
 

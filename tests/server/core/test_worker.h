@@ -1,4 +1,5 @@
-// A worker in the test's own process: a lease, a place in the epoch, and the rank's arenas, mapped as a worker maps them.
+// A worker in the test's own process: a lease, a place in the epoch, and the rank's arenas, mapped as a worker maps
+// them.
 #ifndef HOLDFAST_TESTS_SERVER_CORE_TEST_WORKER_H_
 #define HOLDFAST_TESTS_SERVER_CORE_TEST_WORKER_H_
 
