@@ -36,8 +36,7 @@ absl::StatusOr<TensorLocation> ModelLayout::FindTensor(std::string_view name) co
 }
 
 int64_t ModelLayout::ArenaBytes(v1::MemoryPurpose purpose) const {
-  const auto found = arena_bytes_.find(purpose);
-  return found == arena_bytes_.end() ? 0 : found->second;
+  return v1::MemoryPurpose_IsValid(purpose) ? arena_bytes_[static_cast<size_t>(purpose)] : 0;
 }
 
 std::vector<v1::MemoryUse> ModelLayout::Memory() const {

@@ -3,6 +3,7 @@
 #ifndef HOLDFAST_COMMON_LAYOUT_H_
 #define HOLDFAST_COMMON_LAYOUT_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -175,7 +176,8 @@ class ModelLayout {
   int32_t gradient_slots_ = 0;
   int64_t gather_slot_bytes_ = 0;
   int64_t gradient_slot_bytes_ = 0;
-  absl::flat_hash_map<int, int64_t> arena_bytes_;
+  // By purpose.
+  std::array<int64_t, v1::MemoryPurpose_ARRAYSIZE> arena_bytes_ = {};
   int64_t num_elements_ = 0;
   uint64_t fingerprint_ = 0;
 };

@@ -107,7 +107,7 @@ absl::StatusOr<bool> LayoutBuilder::IsIgnored(const std::string& field, const st
   return ignored;
 }
 
-absl::Status LayoutBuilder::AddName(const std::string& field, const std::string& name, const TensorLocation& location) {
+absl::Status LayoutBuilder::AddName(const std::string& field, const std::string& name, TensorLocation location) {
   if (!layout_.tensors_.emplace(name, location).second) return NameTaken(field, name);
   layout_.tensor_names_.push_back(name);
   return absl::OkStatus();
@@ -262,7 +262,7 @@ absl::Status LayoutBuilder::SizeArenas() {
       undo += RoundUp(cursors_[purpose], kPageBytes);
     }
   }
-  for (int i = v1::MemoryPurpose_MIN + 1; i <= v1::MemoryPurpose_MAX; ++i) {
+  for (size_t i = v1::MemoryPurpose_MIN + 1; i < cursors_.size(); ++i) {
     layout_.arena_bytes_[i] = kPageBytes + RoundUp(cursors_[i], kPageBytes);
   }
   if (layout_.BytesPerRank() <= kMaxRankBytes) return absl::OkStatus();

@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_COMMON_LAYOUT_BUILDER_H_
 #define HOLDFAST_COMMON_LAYOUT_BUILDER_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -32,8 +33,8 @@ class LayoutBuilder {
   absl::Status AddBuffer(const std::string& field, const v1::BufferSpec& buffer, UnitLayout& unit);
   // True if the name is ignored, and then only remembered, as no other tensor may have it.
   absl::StatusOr<bool> IsIgnored(const std::string& field, const std::string& name);
-  // Records where a name leads; it must be new.
-  absl::Status AddName(const std::string& field, const std::string& name, const TensorLocation& location);
+  // Records where a name leads; it must be new. By value, as it may come from the map that this grows.
+  absl::Status AddName(const std::string& field, const std::string& name, TensorLocation location);
   // Gives every flat parameter of the unit its places.
   absl::Status PlaceUnit(const std::string& field, UnitLayout& unit);
   absl::Status PlaceRings();
@@ -49,7 +50,7 @@ class LayoutBuilder {
   absl::flat_hash_map<std::string, const v1::ParameterSpec*> parameters_;
   absl::flat_hash_set<std::string> ignored_so_far_;
   // Data bytes so far, by purpose.
-  absl::flat_hash_map<int, int64_t> cursors_;
+  std::array<int64_t, v1::MemoryPurpose_ARRAYSIZE> cursors_ = {};
 };
 
 }  // namespace holdfast

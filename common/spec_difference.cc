@@ -20,6 +20,8 @@ using google::protobuf::util::MessageDifferencer;
 using Path = std::vector<MessageDifferencer::SpecificField>;
 
 constexpr char kNone[] = "none";
+// Of a field that this build does not know: a later client's.
+constexpr char kUnknown[] = "some value";
 
 // The oneof of the field that `path` ends in; null if it is in none.
 const OneofDescriptor* OneofOf(const Path& path) {
@@ -40,10 +42,9 @@ std::string NameOf(const Message& message) {
   return absl::StrCat("\"", Shortened(message.GetReflection()->GetString(message, name)), "\"");
 }
 
-// The value of `field` in the message that holds it; `index` counts in a list. A field that this build does not know is
-// only said to be there.
+// The value of `field` in the message that holds it; `index` counts in a list.
 std::string ValueOf(const Message& parent, const FieldDescriptor* field, int index) {
-  if (field == nullptr) return "another value";
+  if (field == nullptr) return kUnknown;
   const Reflection& reflection = *parent.GetReflection();
   const bool is_list = field->is_repeated();
   if (is_list && index >= reflection.FieldSize(parent, field)) return kNone;
@@ -87,9 +88,11 @@ class FirstReporter : public MessageDifferencer::Reporter {
   const std::string& text() const { return text_; }
 
   void ReportAdded(const Message& registered, const Message& asked, const Path& path) override {
+    if (path.back().field == nullptr) return Report(path, kNone, kUnknown);
     ReportPresence(registered, asked, path);
   }
   void ReportDeleted(const Message& registered, const Message& asked, const Path& path) override {
+    if (path.back().field == nullptr) return Report(path, kUnknown, kNone);
     ReportPresence(registered, asked, path);
   }
   void ReportModified(const Message& registered, const Message& asked, const Path& path) override {
@@ -98,12 +101,12 @@ class FirstReporter : public MessageDifferencer::Reporter {
   }
 
  private:
-  // Only one of the two has the field.
+  // Only one of the two has the field, and this build knows it.
   void ReportPresence(const Message& registered, const Message& asked, const Path& path) {
     const FieldDescriptor* field = path.back().field;
     const OneofDescriptor* oneof = OneofOf(path);
     if (oneof != nullptr) return Report(path, CaseOf(registered, *oneof), CaseOf(asked, *oneof));
-    if (field != nullptr && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
       const std::string inside = FirstDifferenceOf(registered.GetReflection()->GetMessage(registered, field),
                                                    asked.GetReflection()->GetMessage(asked, field));
       if (!inside.empty() && text_.empty()) text_ = absl::StrCat(NameOf(path), ".", inside);

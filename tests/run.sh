@@ -48,36 +48,42 @@ start=$SECONDS
 summary=()
 failed=0
 
-# count_tests DIRECTORY LABEL: how many there are.
-count_tests() {
-  ctest --test-dir "$1" -N -L "^$2\$" ${filter:+-R "$filter"} | sed -n 's/^Total Tests: //p'
+# count DIRECTORY [LABELS]: how many tests there are; LABELS is a regular expression.
+count() {
+  ctest --test-dir "$1" -N ${2:+-L "$2"} ${filter:+-R "$filter"} | sed -n 's/^Total Tests: //p'
 }
 
-# test_label DIRECTORY LABEL: runs the tests of one label; ctest shows each as it ends.
-test_label() {
-  local directory=$1 label=$2 count began=$SECONDS
-  count=$(count_tests "$directory" "$label")
-  if [ "$label" = gpu ] && ! has_gpu; then
-    summary+=("skipped  $directory $label: no GPU here ($count tests)")
-    return
+fail() {
+  summary+=("FAILED   $*")
+  failed=1
+}
+
+# test_in DIRECTORY: runs what is wanted; ctest shows each test as it ends.
+test_in() {
+  local directory=$1 wanted="^(unit|integration|gpu)\$" began=$SECONDS number
+  [ -z "$filter$only_label" ] && [ "$(count "$directory")" -ne "$(count "$directory" "$wanted")" ] &&
+    fail "$directory: there are tests with none of the labels unit, integration and gpu"
+  [ -z "$only_label" ] || wanted="^$only_label\$"
+  if ! has_gpu; then
+    number=$(count "$directory" '^gpu$')
+    [[ "$only_label" =~ ^(|gpu)$ ]] && summary+=("skipped  $directory: $number tests with the label gpu, as there is no GPU here")
+    [ "$only_label" != gpu ] || return 0
+    wanted=${wanted/|gpu/}
   fi
-  if [ "$count" -eq 0 ]; then
-    summary+=("none     $directory $label: there are no such tests")
-    return
-  fi
-  say "$directory: $count $label tests"
-  if ctest --test-dir "$directory" --output-on-failure -L "^$label\$" ${filter:+-R "$filter"}; then
-    summary+=("passed   $directory $label: $count tests in $((SECONDS - began)) s")
+  number=$(count "$directory" "$wanted")
+  # A filter that matches nothing is a mistake, not a success.
+  [ "$number" -gt 0 ] || { fail "$directory: no test was run"; return 0; }
+  say "Testing in $directory/: $number tests"
+  if ctest --test-dir "$directory" --output-on-failure -L "$wanted" ${filter:+-R "$filter"}; then
+    summary+=("passed   $directory: $number tests in $((SECONDS - began)) s")
   else
-    summary+=("FAILED   $directory $label: see above; again: ctest --test-dir $directory --rerun-failed --output-on-failure")
-    failed=1
+    fail "$directory: see above; again: ctest --test-dir $directory --rerun-failed --output-on-failure"
   fi
-  ran=$((ran + count))
 }
 
 # build_and_test DIRECTORY SANITIZERS: one build of everything, and its tests.
 build_and_test() {
-  local directory=$1 sanitizers=$2 label
+  local directory=$1 sanitizers=$2
   if [ "$build" -eq 1 ]; then
     say "Building in $directory/${sanitizers:+ with -fsanitize=$sanitizers}"
     mkdir -p "$directory"
@@ -85,15 +91,7 @@ build_and_test() {
       >"$directory/configure.log" 2>&1 || { cat "$directory/configure.log"; exit 1; }
     ninja -C "$directory" -j "$jobs"
   fi
-  ran=0
-  for label in unit integration gpu; do
-    [ -n "$only_label" ] && [ "$only_label" != "$label" ] || test_label "$directory" "$label"
-  done
-  # A filter that matches nothing is a mistake, not a success.
-  if [ "$ran" -eq 0 ] && [ "$only_label" != gpu ]; then
-    summary+=("FAILED   $directory: no test was run")
-    failed=1
-  fi
+  test_in "$directory"
 }
 
 [ "$install" -eq 0 ] || { say "Packages"; deploy/install_packages.sh; }

@@ -124,7 +124,7 @@ absl::Status Explain(const std::string& file, const std::string& text, const Fir
         absl::StrCat(place, field->name(), ": ", message, "; ", ValidValues(*field, around.last.text)));
   }
   const std::vector<std::string> names = ConfigFieldNames();
-  const std::string all = absl::StrCat("; the fields are ", absl::StrJoin(names, ", "));
+  const std::string all = absl::StrCat(" (the fields are ", absl::StrJoin(names, ", "), ")");
   if (!absl::StrContains(message, "has no field named")) return absl::InvalidArgumentError(place + message + all);
   return absl::InvalidArgumentError(
       absl::StrCat(place, around.field.text, ": no such field", DidYouMean(around.field.text, names), all));

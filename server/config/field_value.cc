@@ -99,7 +99,7 @@ absl::Status SetConfigField(std::string_view name, const std::string& value, v1:
     std::vector<std::string> names = ConfigFieldNames();
     names.insert(names.end(), {"config", "check_config", "help", "version"});
     return absl::InvalidArgumentError(absl::StrCat("--", std::string(name), ": no such flag", DidYouMean(name, names),
-                                                   "; the flags are ", absl::StrJoin(names, ", ")));
+                                                   " (the flags are ", absl::StrJoin(names, ", "), ")"));
   }
   bool valid = true;
   switch (field->cpp_type()) {

@@ -104,6 +104,7 @@ class LayoutPropertyTest : public testing::Test {
  protected:
   void Check(const v1::ModelSpec& spec, const ModelLayout& layout) {
     num_shard_ = layout.mesh().num_shard;
+    arenas_.clear();
     ASSERT_EQ(layout.units().size(), static_cast<size_t>(spec.units_size()));
     int64_t num_elements = 0;
     for (int u = 0; u < spec.units_size(); ++u) {
@@ -266,7 +267,6 @@ TEST_P(RandomLayoutTest, Create_AsTheReference) {
     SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", world " << world << ", spec " << i);
     const absl::StatusOr<ModelLayout> layout = ModelLayout::Create(spec, world);
     ASSERT_TRUE(layout.ok()) << layout.status() << "\n" << spec.DebugString();
-    arenas_.clear();
     Check(spec, *layout);
     if (HasFailure()) FAIL() << spec.DebugString();
     // A worker makes its layout of the daemon's spec: it must be the same.

@@ -21,6 +21,17 @@ v1::ParameterSpec& AddParameter(v1::UnitSpec& unit, const std::string& name, con
   return parameter;
 }
 
+void SetShape(v1::ParameterSpec& parameter, const std::vector<int64_t>& shape) {
+  parameter.mutable_shape()->Clear();
+  parameter.mutable_shape()->Add(shape.begin(), shape.end());
+}
+
+void SetMesh(v1::ModelSpec& spec, v1::ShardingStrategy strategy, uint32_t num_replicate, uint32_t num_shard) {
+  spec.mutable_mesh()->set_strategy(strategy);
+  spec.mutable_mesh()->set_num_replicate(num_replicate);
+  spec.mutable_mesh()->set_num_shard(num_shard);
+}
+
 v1::ModelSpec SampleSpec() {
   v1::ModelSpec spec;
   spec.set_name("sample");

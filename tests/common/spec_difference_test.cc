@@ -89,7 +89,7 @@ std::vector<Case> Cases() {
          v1::UnitSpec& unit = *s.mutable_units(1);
          unit.GetReflection()->MutableUnknownFields(&unit)->AddVarint(99, 7);
        },
-       "units[1].(field 99, which this version does not know): registered none, asked another value"},
+       "units[1].(field 99, which this version does not know): registered none, asked some value"},
   };
 }
 

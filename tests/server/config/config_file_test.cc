@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
         // Unknown names, with what was meant and what there is.
         WrongText{"num_rank: 4", "1:1", {"num_rank: no such field; did you mean num_ranks?", "the fields are worker_"}},
         WrongText{"num_ranks: 4\n  wroker_socket: '/x'", "2:3", {"did you mean worker_socket?"}},
-        WrongText{"colour: 4", "1:1", {"colour: no such field; the fields are"}},
+        WrongText{"colour: 4", "1:1", {"colour: no such field (the fields are"}},
         WrongText{"[foo.bar]: 3", "1:9", {"foo.bar", "the fields are"}},
         WrongText{
             "collective_timeout { second: 3 }", "1:22", {"collective_timeout: ", "second", "a duration is valid"}},
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongText{"worker_socket: \"abc", "1:20", {"worker_socket: Unexpected end of string"}},
         WrongText{"worker_socket \"x\"", "1:15", {"worker_socket: Expected \":\""}},
         WrongText{"num_ranks", "1:10", {"num_ranks: Expected \":\""}},
-        WrongText{"num_ranks: 4\n}", "2:1", {"my.conf:2:1: Expected identifier, got: }; the fields are"}}));
+        WrongText{"num_ranks: 4\n}", "2:1", {"my.conf:2:1: Expected identifier, got: } (the fields are"}}));
 
 TEST(ConfigFileTest, ReadsAFile) {
   std::string path = std::filesystem::temp_directory_path() / "configXXXXXX";

@@ -172,7 +172,6 @@ TEST_F(RegistryTest, ADropAnswersTheCallsThatWait) {
 TEST_F(RegistryTest, ADropWaitsForWhoeverHasTheModelInHand) {
   const std::unique_ptr<Registry> registry = Create();
   std::shared_ptr<Model> in_hand = registry->Register(Named("m"))->model;
-  absl::Notification left_the_map;
   std::thread dropper([&] { EXPECT_THAT(registry->Drop("m", /*force=*/true), IsOk()); });
   while (registry->Find("m").ok()) std::this_thread::yield();
   // It still works, as it has not ended.

@@ -77,7 +77,7 @@ TEST_P(EqualityTest, Sharded_EqualsSolo_StepByStep) {
   config.param_dtype = c.param_dtype;
   const auto cluster = holdfast::TestCluster::Start({.num_ranks = kNumRanks});
   ASSERT_TRUE(cluster.ok()) << cluster.status();
-  const std::string socket = (*cluster)->worker_socket;
+  const std::string socket = (*cluster)->worker_socket();
 
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::tmpfile(), &std::fclose);
   ProgressLine progress(out.get(), kNumSteps);
