@@ -108,9 +108,8 @@ absl::Status ValidateIgnored(const v1::ModelSpec& spec) {
                        absl::StrCat("at most ", kMaxGlobs));
   }
   for (int i = 0; i < spec.ignored_parameters_size(); ++i) {
-    const absl::Status status =
-        ValidateName(absl::StrCat("spec.ignored_parameters[", i, "]"), spec.ignored_parameters(i));
-    if (!status.ok()) return status;
+    const std::string field = absl::StrCat("spec.ignored_parameters[", i, "]");
+    if (absl::Status status = ValidateName(field, spec.ignored_parameters(i)); !status.ok()) return status;
   }
   return absl::OkStatus();
 }

@@ -41,21 +41,24 @@ class FirstLook(unittest.TestCase):
             os.makedirs(f"{directory}/build")
             os.symlink(BIN, f"{directory}/build/bin")
             environment = {**os.environ, "TMPDIR": directory, "PATH": f"{os.path.dirname(grpcurl)}:{os.environ['PATH']}"}
-            # A session of its own: if it fails half-way, the daemon is still there and has to go.
-            script = subprocess.Popen(["bash", "-eu", "-o", "pipefail", "-c", first_look()], cwd=directory,
-                                      env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT, text=True, start_new_session=True)
+            # To a file: a daemon that is left over would keep a pipe open. In a session of its own: so it can be ended.
+            said = pathlib.Path(directory, "said")
+            with said.open("w") as out:
+                script = subprocess.Popen(["bash", "-eu", "-o", "pipefail", "-c", first_look()], cwd=directory,
+                                          env=environment, stdin=subprocess.DEVNULL, stdout=out,
+                                          stderr=subprocess.STDOUT, start_new_session=True)
             try:
-                output, _ = script.communicate(timeout=LIMIT_S)
+                exit_status = script.wait(LIMIT_S)
             finally:
                 try:
                     os.killpg(script.pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-            self.assertEqual(script.returncode, 0, output)
-            for said in ('"status": "SERVING"', '"created": true', '"completion"', '"step": "1"', '"applied": true',
+            output = said.read_text()
+            self.assertEqual(exit_status, 0, output)
+            for text in ('"status": "SERVING"', '"created": true', '"completion"', '"step": "1"', '"applied": true',
                          '"decay": 0.9', '"chunk"', '"epoch": "2"', '"freed_bytes"'):
-                self.assertIn(said, output)
+                self.assertIn(text, output)
 
 
 if __name__ == "__main__":

@@ -57,24 +57,33 @@ class HoldfastctlTest : public testing::Test {
     ASSERT_TRUE(cluster.ok()) << cluster.status();
     cluster_ = *std::move(cluster);
     ASSERT_TRUE(cluster_->RegisterModel(ToySpec("toy")).ok());
-    std::vector<std::thread> ranks;
-    for (int32_t rank = 0; rank < kWorld; ++rank) {
-      ranks.emplace_back([this, rank] {
-        auto client = Client::Connect({.address = cluster_->worker_socket()});
-        ASSERT_TRUE(client.ok()) << client.status();
-        auto worker = (*client)->Attach("toy", Rank(rank));
-        ASSERT_TRUE(worker.ok()) << worker.status();
-        const absl::Status trained = TrainToy(**worker, kWorld, kSteps);
-        EXPECT_TRUE(trained.ok()) << trained;
-      });
-    }
-    for (std::thread& rank : ranks) rank.join();
+    Train();
     ASSERT_TRUE(cluster_->AwaitModel("toy", [](const v1::ModelStatus& model) {
       for (const v1::RankStatus& rank : model.ranks()) {
         if (rank.lease() != v1::LEASE_STATE_FREE) return false;
       }
       return true;
     }));
+  }
+
+  void Train() {
+    auto client = Client::Connect({.address = cluster_->worker_socket()});
+    ASSERT_TRUE(client.ok()) << client.status();
+    // Nobody leaves before all are done: that would end the others' epoch.
+    std::vector<std::unique_ptr<Worker>> workers;
+    for (int32_t rank = 0; rank < kWorld; ++rank) {
+      auto worker = (*client)->Attach("toy", Rank(rank));
+      ASSERT_TRUE(worker.ok()) << worker.status();
+      workers.push_back(*std::move(worker));
+    }
+    std::vector<std::thread> threads;
+    for (const std::unique_ptr<Worker>& worker : workers) {
+      threads.emplace_back([&worker] {
+        const absl::Status trained = TrainToy(*worker, kWorld, kSteps);
+        EXPECT_TRUE(trained.ok()) << trained;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
   }
 
   // A command at the worker socket.
@@ -164,7 +173,7 @@ TEST_F(HoldfastctlTest, PullOfAnEmaByName) {
 }
 
 TEST_F(HoldfastctlTest, PullConvertsIfAsked) {
-  const auto& [name, values] = *ToyReference(kWorld, kSteps).values().begin();
+  const std::string name = ToyReference(kWorld, kSteps).values().begin()->first;
   const Result result = AtDaemon({"pull", "toy", name, "--dtype=float64", "--out=" + OutDirectory()});
   EXPECT_EQ(result.exit_code, kDone) << result.err;
   EXPECT_THAT(ReadFile(absl::StrCat(OutDirectory(), "/", name, ".npy")), HasSubstr("'<f8'"));

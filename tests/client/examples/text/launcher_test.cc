@@ -77,9 +77,10 @@ TEST_F(LauncherTest, Launch_SuccessorFindsAnotherStep_KillWasNotSurvived) {
       {"-c", "MARK=" + cluster_->directory().File("mark") + "; PROGRAM=" + HOLDFAST_TEXT + ";" + script, "worker"});
   const absl::Status status = Run(options);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(status.message()),
-              testing::ContainsRegex("the kill was not survived: rank 3 was at step [5-9], epoch 1, and its new worker "
-                                     "found step 0, epoch 2"));
+  EXPECT_THAT(
+      std::string(status.message()),
+      testing::ContainsRegex("the kill was not survived: rank 3 was at step [0-9]+, epoch 1, and its new worker "
+                             "found step 0, epoch 2"));
 }
 
 }  // namespace

@@ -58,11 +58,11 @@ TEST_F(ProgramTest, Default_SurvivesAKill_WritesTextAndCurve) {
   EXPECT_THAT(outcome.output, testing::ContainsRegex("step +40 of 40 +loss [0-9.]+ +[0-9]+ tokens/s +[0-9]+ % of the "
                                                      "time in holdfast"));
   EXPECT_THAT(outcome.output, testing::ContainsRegex("rank 3 was killed with SIGKILL \\(process [0-9]+\\); the model "
-                                                     "stands at step 2[0-9]"));
-  EXPECT_THAT(outcome.output, testing::ContainsRegex("rank 3 has a new worker, which goes on from step 2[0-9]"));
+                                                     "stands at step [0-9]+"));
+  EXPECT_THAT(outcome.output, testing::ContainsRegex("rank 3 has a new worker, which goes on from step [0-9]+"));
   EXPECT_THAT(outcome.output, HasSubstr("written by the raw weights ---\nThe "));
   EXPECT_THAT(outcome.output, HasSubstr("written by the EMA weights ---\nThe "));
-  EXPECT_THAT(holdfast::ReadFile(File("loss.svg")), HasSubstr("rank 3 killed with SIGKILL and restarted, step 2"));
+  EXPECT_THAT(holdfast::ReadFile(File("loss.svg")), HasSubstr("rank 3 killed with SIGKILL and restarted, step "));
   EXPECT_EQ(cluster_->GetModel("text").state().step(), kNumSteps);
 }
 
