@@ -17,7 +17,7 @@ size_t Width(const std::string& text) {
 }
 
 // `value` with three significant digits, or as it is if it is small and whole.
-std::string Digits(double value) { return absl::StrFormat(value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value); }
+std::string Digits(double value) { return absl::StrFormat("%.*f", value < 10 ? 2 : value < 100 ? 1 : 0, value); }
 
 }  // namespace
 

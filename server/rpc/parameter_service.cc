@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "server/rpc/attach_stream.h"
-#include "server/rpc/pull_stream.h"
+#include "server/rpc/attach_reactor.h"
+#include "server/rpc/pull_reactor.h"
 #include "server/rpc/translate.h"
 #include "server/rpc/unary_call.h"
 
@@ -58,10 +58,10 @@ grpc::Status ParameterService::RegisterModel(grpc::ServerContext* context, const
 
 grpc::ServerWriteReactor<v1::AttachResponse>* ParameterService::Attach(grpc::CallbackServerContext*,
                                                                        const v1::AttachRequest* request) {
-  if (absl::Status status = registry_.CheckNotDraining(); !status.ok()) return AttachStream::Refuse(status);
+  if (absl::Status status = registry_.CheckNotDraining(); !status.ok()) return AttachReactor::Refuse(status);
   const absl::StatusOr<std::shared_ptr<Model>> model = registry_.Find(request->model());
-  if (!model.ok()) return AttachStream::Refuse(model.status());
-  return AttachStream::Start(*model, *request, memory_socket_);
+  if (!model.ok()) return AttachReactor::Refuse(model.status());
+  return AttachReactor::Start(*model, *request, memory_socket_);
 }
 
 grpc::ServerUnaryReactor* ParameterService::Rejoin(grpc::CallbackServerContext* context,
@@ -180,8 +180,8 @@ grpc::ServerUnaryReactor* ParameterService::EmaStep(grpc::CallbackServerContext*
 grpc::ServerWriteReactor<v1::PullResponse>* ParameterService::Pull(grpc::CallbackServerContext*,
                                                                    const v1::PullRequest* request) {
   const absl::StatusOr<std::shared_ptr<Model>> model = registry_.Find(request->model());
-  if (!model.ok()) return PullStream::Refuse(model.status());
-  return PullStream::Start(*model, *request);
+  if (!model.ok()) return PullReactor::Refuse(model.status());
+  return PullReactor::Start(*model, *request);
 }
 
 }  // namespace holdfast

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "holdfast/v1/admin_service.pb.h"
-#include "holdfast/v1/checkpoint_service.pb.h"
+#include "tests/fuzz/fuzz_vocabulary.h"
 
 namespace holdfast {
 namespace {
@@ -20,87 +20,12 @@ constexpr absl::Duration kAtOnce = absl::Milliseconds(5);
 constexpr absl::Duration kEver = absl::Seconds(60);
 constexpr size_t kMaxWorkers = 12;
 
-const std::vector<std::string>& Models() {
-  static const auto* const models = new std::vector<std::string>{"base", "f0", "f1", "f2"};
-  return *models;
-}
-
-const std::vector<std::string>& Units() {
-  static const auto* const units = new std::vector<std::string>{"a", "b", "c", "d"};
-  return *units;
-}
-
-std::vector<std::string> Words() {
-  std::vector<std::string> words = {"a.weight", "tied", "slow", "*", "?.weight", "momentum"};
-  words.insert(words.end(), Models().begin(), Models().end());
-  words.insert(words.end(), Units().begin(), Units().end());
-  return words;
-}
-
-// Four units of odd sizes; c is frozen, d ties a's weight.
-v1::ModelSpec Spec(const std::string& name) {
-  v1::ModelSpec spec;
-  spec.set_name(name);
-  for (const std::string& unit : Units()) {
-    v1::UnitSpec& added = *spec.add_units();
-    added.set_name(unit);
-    v1::ParameterSpec& parameter = *added.add_parameters();
-    parameter.set_name(unit + ".weight");
-    parameter.add_shape(3);
-    parameter.add_shape(37);
-    parameter.set_dtype(unit == "b" ? v1::DATA_TYPE_BFLOAT16 : v1::DATA_TYPE_FLOAT32);
-    parameter.set_frozen(unit == "c");
-  }
-  v1::ParameterSpec& tied = *spec.mutable_units(3)->add_parameters();
-  tied = spec.units(0).parameters(0);
-  tied.set_name("tied");
-  tied.set_alias_of("a.weight");
-  v1::BufferSpec& buffer = *spec.mutable_units(1)->add_buffers();
-  buffer.set_name("b.steps");
-  buffer.set_dtype(v1::DATA_TYPE_INT64);
-  spec.mutable_mesh()->set_strategy(v1::SHARDING_STRATEGY_FULL_SHARD);
-  spec.mutable_precision()->set_param(v1::DATA_TYPE_BFLOAT16);
-  v1::EmaSpec& ema = *spec.add_emas();
-  ema.set_name("slow");
-  ema.mutable_warmup()->set_decay(0.9999);
-  spec.mutable_optimizer()->mutable_worker()->add_states()->set_name("momentum");
-  return spec;
-}
-
 std::string ParameterCall(const std::string& method) { return "/holdfast.v1.ParameterService/" + method; }
-
-std::vector<FuzzMethod> Methods() {
-  std::vector<FuzzMethod> methods;
-  const auto add = [&](const std::string& service, const std::string& method, const Message& request) {
-    methods.push_back({.path = absl::StrCat("/holdfast.v1.", service, "/", method), .request = &request});
-  };
-  // The calls of a step come more often.
-  for (int i = 0; i < 3; ++i) {
-    add("ParameterService", "Gather", v1::GatherRequest::default_instance());
-    add("ParameterService", "ReduceScatter", v1::ReduceScatterRequest::default_instance());
-    add("ParameterService", "BeginUpdate", v1::BeginUpdateRequest::default_instance());
-    add("ParameterService", "CommitUpdate", v1::CommitUpdateRequest::default_instance());
-  }
-  add("ParameterService", "EmaStep", v1::EmaStepRequest::default_instance());
-  add("ParameterService", "Release", v1::ReleaseRequest::default_instance());
-  add("ParameterService", "Rejoin", v1::RejoinRequest::default_instance());
-  add("ParameterService", "RegisterModel", v1::RegisterModelRequest::default_instance());
-  add("ParameterService", "ClipGradNorm", v1::ClipGradNormRequest::default_instance());
-  add("ParameterService", "OptimizerStep", v1::OptimizerStepRequest::default_instance());
-  add("AdminService", "GetStatus", v1::GetStatusRequest::default_instance());
-  add("AdminService", "ListModels", v1::ListModelsRequest::default_instance());
-  add("AdminService", "DropModel", v1::DropModelRequest::default_instance());
-  add("AdminService", "Drain", v1::DrainRequest::default_instance());
-  add("AdminService", "ListCheckpoints", v1::ListCheckpointsRequest::default_instance());
-  add("CheckpointService", "SaveCheckpoint", v1::SaveCheckpointRequest::default_instance());
-  add("CheckpointService", "LoadCheckpoint", v1::LoadCheckpointRequest::default_instance());
-  return methods;
-}
 
 }  // namespace
 
 FuzzDriver::FuzzDriver(FuzzDaemon& daemon, Choices& choices)
-    : daemon_(daemon), choices_(choices), methods_(Methods()), mutator_(choices, Words()) {}
+    : daemon_(daemon), choices_(choices), methods_(FuzzMethods()), mutator_(choices, FuzzWords()) {}
 
 FuzzDriver::~FuzzDriver() {
   while (!workers_.empty()) Detach(workers_.size() - 1);
@@ -177,7 +102,7 @@ void FuzzDriver::RunTogether(bool wild) {
 }
 
 void FuzzDriver::AttachSomewhere() {
-  v1::AttachRequest request = AttachRequestOf(Models()[choices_.Below(Models().size())],
+  v1::AttachRequest request = AttachRequestOf(FuzzModels()[choices_.Below(FuzzModels().size())],
                                               static_cast<uint32_t>(choices_.Below(FuzzDaemon::kWorld)));
   if (choices_.OneIn(2)) mutator_.Mutate(request);
   ++num_requests_;
@@ -213,7 +138,7 @@ void FuzzDriver::PullSomething() {
 
 void FuzzDriver::RegisterSomething() {
   v1::RegisterModelRequest request;
-  *request.mutable_spec() = Spec(Models()[choices_.Below(Models().size())]);
+  *request.mutable_spec() = FuzzSpec(FuzzModels()[choices_.Below(FuzzModels().size())]);
   for (uint64_t count = choices_.Below(4); count > 0; --count) mutator_.Mutate(*request.mutable_spec());
   Calls call;
   call.push_back(Start(ParameterCall("RegisterModel"), request.SerializeAsString(), absl::ZeroDuration()));
@@ -255,12 +180,12 @@ void FuzzDriver::RunStep(bool disturb) {
 bool FuzzDriver::PrepareBase() {
   Calls call;
   v1::RegisterModelRequest request;
-  *request.mutable_spec() = Spec("base");
+  *request.mutable_spec() = FuzzSpec("base");
   call.push_back(Start(ParameterCall("RegisterModel"), request.SerializeAsString(), absl::ZeroDuration()));
   AwaitAll(call);
   // A changed spec may have taken the name, or other models the memory: make room.
   if (!call[0]->status().ok()) {
-    for (const std::string& model : Models()) {
+    for (const std::string& model : FuzzModels()) {
       v1::DropModelRequest drop;
       drop.set_model(model);
       drop.set_force(true);
@@ -346,13 +271,13 @@ void FuzzDriver::FillRight(Message& request) {
     reflection.MutableMessage(&request, call)->CopyFrom(header);
   }
   if (const FieldDescriptor* unit = type.FindFieldByName("unit")) {
-    reflection.SetString(&request, unit, Units()[choices_.Below(Units().size())]);
+    reflection.SetString(&request, unit, FuzzUnits()[choices_.Below(FuzzUnits().size())]);
   }
   if (const FieldDescriptor* model = type.FindFieldByName("model")) {
-    reflection.SetString(&request, model, Models()[choices_.Below(Models().size())]);
+    reflection.SetString(&request, model, FuzzModels()[choices_.Below(FuzzModels().size())]);
   }
   if (const FieldDescriptor* spec = type.FindFieldByName("spec")) {
-    reflection.MutableMessage(&request, spec)->CopyFrom(Spec(Models()[choices_.Below(Models().size())]));
+    reflection.MutableMessage(&request, spec)->CopyFrom(FuzzSpec(FuzzModels()[choices_.Below(FuzzModels().size())]));
   }
 }
 

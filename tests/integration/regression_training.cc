@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/synchronization/mutex.h"
+
 namespace holdfast {
 namespace {
 
@@ -43,6 +45,10 @@ struct LossAndGradients {
 
 // The mean over the batch of the squared error, and its gradient, by hand, for the batch of this rank at this step.
 LossAndGradients Backward(const TensorsByName& values, uint64_t step, int32_t micro_batch, int32_t rank) {
+  // The ranks are threads here, and the OpenBLAS for one thread (libopenblas0-serial) multiplies into memory that all
+  // threads of a process share.
+  static absl::Mutex one_at_a_time(absl::kConstInit);
+  const absl::MutexLock lock(&one_at_a_time);
   const at::Tensor x = Random(step * 1000 + static_cast<uint64_t>(micro_batch * 100 + rank), {kBatch, kIn});
   const at::Tensor target = at::tanh(x.narrow(1, 0, kOut));
   const at::Tensor& gain = values.at("second.gain");

@@ -250,6 +250,30 @@ TEST_F(ModelEpochTest, ACancelledBeginOpensNoUpdate) {
   EXPECT_FALSE(model().ranks()[0].updating);
 }
 
+TEST_F(ModelEpochTest, AnOperationThatFailsEndsItsEpochForAllRanks) {
+  const Pending<GatherResult> first = worker(0).Gather("root", {"block"}), second = worker(1).Gather("root");
+  world_->collectives().Abort(absl::UnavailableError("node 1 is gone"));
+  const auto failed = FailsWith(StatusCode::kUnavailable, "node 1 is gone");
+  EXPECT_THAT(worker(2).Gather("root").Wait(), failed);
+  EXPECT_THAT(first.Wait(), failed);
+  EXPECT_THAT(second.Wait(), failed);
+  // The epoch had ended when the answers came.
+  EXPECT_THAT(world_->observer().record().epochs_ended,
+              ElementsAre(Pair(AbortCause::kDeviceError, HasSubstr("node 1 is gone"))));
+  EXPECT_THAT(worker(0).Gather("tiny").Wait(), failed);
+  const absl::StatusOr<ModelPosition> position = worker(0).Rejoin();
+  ASSERT_THAT(position, IsOk());
+  EXPECT_EQ(position->epoch, Epoch(2));
+  EXPECT_EQ(position->step, Step(0));
+  EXPECT_THAT(position->resident_units, IsEmpty());
+  // Both slots have been given up as void, and are free.
+  int num_void = 0;
+  for (size_t slot = 0; slot < 3; ++slot) {
+    num_void += static_cast<int>(worker(0).Header(v1::MEMORY_PURPOSE_GATHER_SLOTS).words[slot] % 2);
+  }
+  EXPECT_EQ(num_void, 2);
+}
+
 class ModelDeadlineTest : public ::testing::Test {
  protected:
   // Ranks 0 and 1 have a worker, rank 2 has none. While all three had one, nobody waited for anybody.

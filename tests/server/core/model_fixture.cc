@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "server/collectives/local_collectives.h"
-
 namespace holdfast {
 namespace {
 
@@ -113,6 +111,7 @@ ModelWorld::ModelWorld(const v1::ModelSpec& spec, absl::Duration collective_time
   EXPECT_THAT(layout, IsOk());
   absl::StatusOr<std::unique_ptr<LocalCollectives>> collectives = LocalCollectives::Create(layout->mesh(), pool_.get());
   EXPECT_THAT(collectives, IsOk());
+  collectives_ = collectives->get();
   const std::vector<Device*> devices(static_cast<size_t>(world), device_.get());
   absl::StatusOr<std::unique_ptr<Model>> model =
       Model::Create(*std::move(layout), devices, *std::move(collectives), observer_,

@@ -9,6 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "server/collectives/local_collectives.h"
 #include "server/core/model.h"
 #include "server/device/cpu/cpu_device.h"
 #include "server/device/cpu/worker_pool.h"
@@ -44,6 +45,7 @@ class ModelWorld {
   Model& model() { return *model_; }
   const ModelLayout& layout() const { return model_->layout(); }
   const RecordingObserver& observer() const { return observer_; }
+  Collectives& collectives() { return *collectives_; }
   int32_t num_ranks() const { return layout().mesh().world(); }
   TestWorker& worker(int32_t rank) { return *workers_[static_cast<size_t>(rank)]; }
   const std::vector<std::unique_ptr<TestWorker>>& workers() const { return workers_; }
@@ -69,6 +71,8 @@ class ModelWorld {
   std::unique_ptr<CpuDevice> device_;
   RecordingObserver observer_;
   StagingBudget staging_;
+  // The model's own.
+  Collectives* collectives_ = nullptr;
   std::unique_ptr<Model> model_;
   // By rank; ended ones stay, as their mapping does.
   std::vector<std::unique_ptr<TestWorker>> workers_;

@@ -1,5 +1,5 @@
-// Workers on threads of their own run the same training, and die at random: what is committed is what one process
-// would have computed, at every step and on every way out.
+// Workers on threads of their own run the same training, and die or give their step up at random: what is committed is
+// what one process would have computed, at every step and on every way out.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kNumSteps = 8;
 constexpr int kDeathsOfARank = 4;
+constexpr int kTimesOfGivingUp = 2;
 
 // The workers of one rank, one after the other. Used by one thread.
 class MortalWorker {
@@ -46,6 +47,11 @@ class MortalWorker {
   int num_deaths() const { return num_deaths_; }
 
  private:
+  bool GivesUpHere() {
+    if (num_given_up_ == kTimesOfGivingUp || random_() % 60 != 0) return false;
+    ++num_given_up_;
+    return true;
+  }
   bool DiesHere() { return num_deaths_ < kDeathsOfARank && random_() % 60 == 0; }
 
   // Nothing if it died; otherwise how the step ended.
@@ -57,6 +63,7 @@ class MortalWorker {
     int32_t slot = 0;
     for (const ProgramCall& call : training_.program(step)) {
       if (DiesHere()) return std::nullopt;
+      if (GivesUpHere()) return absl::AbortedError("it gave up, for reasons of its own");
       const std::string& unit = model_.layout().units()[call.unit].name;
       if (call.is_gather) {
         const Pending<GatherResult> gather = worker_->Gather(unit, call.prefetch, release);
@@ -80,6 +87,7 @@ class MortalWorker {
     training_.WriteUpdate(*worker_, step,
                           dies_in_update ? random_() % training_.num_trainable() : training_.num_trainable());
     if (dies_in_update) return std::nullopt;
+    if (GivesUpHere()) return absl::AbortedError("it gave up after its update");
     const Pending<Step> commit = worker_->CommitUpdate(/*ema_step=*/step.value() % 3 == 0);
     if (DiesHere()) return std::nullopt;
     if (!commit.Wait().ok()) return commit.Wait().status();
@@ -114,6 +122,7 @@ class MortalWorker {
   std::vector<std::unique_ptr<TestWorker>> successors_;
   std::mt19937_64 random_;
   int num_deaths_ = 0;
+  int num_given_up_ = 0;
 };
 
 class ModelRandomTest : public ::testing::TestWithParam<uint64_t> {
@@ -176,10 +185,16 @@ TEST_P(ModelRandomTest, WhateverDiesTheRunIsThatOfOneProcess) {
     for (const int ema : {-1, 0, 1}) ExpectPulled(training, name, ema);
   }
   for (const EmaPosition& position : world_->model().position().emas) EXPECT_EQ(position.step, Step(kNumSteps));
-  // An epoch ends when a worker is lost, and for no other reason.
-  const std::vector<std::pair<AbortCause, std::string>> ended = world_->observer().record().epochs_ended;
-  EXPECT_EQ(ended.size(), num_deaths);
-  for (const auto& [cause, reason] : ended) EXPECT_EQ(cause, AbortCause::kLeaseLost) << reason;
+  // An epoch ends when a worker is lost or gives up, and for no other reason.
+  size_t num_lost = 0;
+  for (const auto& [cause, reason] : world_->observer().record().epochs_ended) {
+    if (cause == AbortCause::kLeaseLost) {
+      ++num_lost;
+    } else {
+      EXPECT_EQ(cause, AbortCause::kRejoin) << reason;
+    }
+  }
+  EXPECT_EQ(num_lost, num_deaths);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ModelRandomTest, ::testing::Range<uint64_t>(1, 13));

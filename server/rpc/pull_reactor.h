@@ -1,6 +1,6 @@
 // One Pull stream: tensor after tensor, in pieces.
-#ifndef HOLDFAST_SERVER_RPC_PULL_STREAM_H_
-#define HOLDFAST_SERVER_RPC_PULL_STREAM_H_
+#ifndef HOLDFAST_SERVER_RPC_PULL_REACTOR_H_
+#define HOLDFAST_SERVER_RPC_PULL_REACTOR_H_
 
 #include <grpcpp/support/server_callback.h>
 
@@ -17,16 +17,16 @@ namespace holdfast {
 
 // Owns itself: made by the handler, gone when gRPC is done with the stream. One thing is under way at a time, the
 // staging of a tensor or a write, and each starts the next; so all but `cancelled_` needs no lock. Holds one tensor.
-class PullStream : public grpc::ServerWriteReactor<v1::PullResponse> {
+class PullReactor : public grpc::ServerWriteReactor<v1::PullResponse> {
  public:
-  static PullStream* Start(const std::shared_ptr<Model>& model, const v1::PullRequest& request);
-  static PullStream* Refuse(const absl::Status& reason);
+  static PullReactor* Start(const std::shared_ptr<Model>& model, const v1::PullRequest& request);
+  static PullReactor* Refuse(const absl::Status& reason);
 
  private:
   static constexpr size_t kChunkBytes = size_t{1} << 20;
 
-  PullStream() = default;
-  ~PullStream() override = default;
+  PullReactor() = default;
+  ~PullReactor() override = default;
 
   void StageNext();
   void Staged(absl::StatusOr<PulledTensor> tensor);
@@ -50,4 +50,4 @@ class PullStream : public grpc::ServerWriteReactor<v1::PullResponse> {
 
 }  // namespace holdfast
 
-#endif  // HOLDFAST_SERVER_RPC_PULL_STREAM_H_
+#endif  // HOLDFAST_SERVER_RPC_PULL_REACTOR_H_

@@ -1,4 +1,4 @@
-#include "server/rpc/attach_stream.h"
+#include "server/rpc/attach_reactor.h"
 
 #include <utility>
 
@@ -7,9 +7,9 @@
 
 namespace holdfast {
 
-class AttachStream::Listener : public LeaseListener {
+class AttachReactor::Listener : public LeaseListener {
  public:
-  explicit Listener(AttachStream* stream) : stream_(stream) {}
+  explicit Listener(AttachReactor* stream) : stream_(stream) {}
 
   void OnEvent(const GroupEvent& event) override {
     v1::AttachResponse message;
@@ -29,12 +29,12 @@ class AttachStream::Listener : public LeaseListener {
 
  private:
   absl::Mutex mu_;
-  AttachStream* stream_ ABSL_GUARDED_BY(mu_);
+  AttachReactor* stream_ ABSL_GUARDED_BY(mu_);
 };
 
-AttachStream* AttachStream::Start(const std::shared_ptr<Model>& model, const v1::AttachRequest& request,
-                                  const std::string& memory_socket) {
-  auto* stream = new AttachStream();
+AttachReactor* AttachReactor::Start(const std::shared_ptr<Model>& model, const v1::AttachRequest& request,
+                                    const std::string& memory_socket) {
+  auto* stream = new AttachReactor();
   stream->model_ = model;
   stream->listener_ = std::make_shared<Listener>(stream);
   if (request.pid() <= 0) {
@@ -64,25 +64,25 @@ AttachStream* AttachStream::Start(const std::shared_ptr<Model>& model, const v1:
   return stream;
 }
 
-AttachStream* AttachStream::Refuse(const absl::Status& reason) {
-  auto* stream = new AttachStream();
+AttachReactor* AttachReactor::Refuse(const absl::Status& reason) {
+  auto* stream = new AttachReactor();
   stream->End(reason);
   return stream;
 }
 
-void AttachStream::Write(v1::AttachResponse message) {
+void AttachReactor::Write(v1::AttachResponse message) {
   absl::MutexLock lock(&mu_);
   messages_.push_back(std::move(message));
   Advance();
 }
 
-void AttachStream::End(const absl::Status& status) {
+void AttachReactor::End(const absl::Status& status) {
   absl::MutexLock lock(&mu_);
   if (!end_.has_value()) end_ = status;
   Advance();
 }
 
-void AttachStream::Advance() {
+void AttachReactor::Advance() {
   if (writing_ || finished_) return;
   // Events wait for the first message, which tells of the lease.
   if (!messages_.empty() && (lease_.has_value() || end_.has_value())) {
@@ -94,7 +94,7 @@ void AttachStream::Advance() {
   }
 }
 
-void AttachStream::OnWriteDone(bool ok) {
+void AttachReactor::OnWriteDone(bool ok) {
   absl::MutexLock lock(&mu_);
   writing_ = false;
   messages_.pop_front();
@@ -102,7 +102,7 @@ void AttachStream::OnWriteDone(bool ok) {
   Advance();
 }
 
-void AttachStream::OnCancel() {
+void AttachReactor::OnCancel() {
   std::optional<LeaseId> lease;
   {
     absl::MutexLock lock(&mu_);
@@ -114,7 +114,7 @@ void AttachStream::OnCancel() {
   End(absl::CancelledError("the worker's connection has ended"));
 }
 
-void AttachStream::OnDone() {
+void AttachReactor::OnDone() {
   if (listener_ != nullptr) listener_->Forget();
   delete this;
 }

@@ -1,4 +1,4 @@
-#include "server/rpc/pull_stream.h"
+#include "server/rpc/pull_reactor.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,13 +8,13 @@
 
 namespace holdfast {
 
-PullStream* PullStream::Refuse(const absl::Status& reason) {
-  auto* stream = new PullStream();
+PullReactor* PullReactor::Refuse(const absl::Status& reason) {
+  auto* stream = new PullReactor();
   stream->Finish(ToGrpc(reason));
   return stream;
 }
 
-PullStream* PullStream::Start(const std::shared_ptr<Model>& model, const v1::PullRequest& request) {
+PullReactor* PullReactor::Start(const std::shared_ptr<Model>& model, const v1::PullRequest& request) {
   const DType dtype = FromProto(request.dtype());
   if (request.dtype() != v1::DATA_TYPE_UNSPECIFIED && !IsArithmetic(dtype)) {
     return Refuse(absl::InvalidArgumentError(absl::StrFormat(
@@ -23,7 +23,7 @@ PullStream* PullStream::Start(const std::shared_ptr<Model>& model, const v1::Pul
   const std::vector<std::string> asked(request.names().begin(), request.names().end());
   absl::StatusOr<std::vector<std::string>> names = model->SelectTensors(asked, request.ema());
   if (!names.ok()) return Refuse(names.status());
-  auto* stream = new PullStream();
+  auto* stream = new PullReactor();
   stream->model_ = model;
   stream->call_ = {.ema = request.ema(), .dtype = dtype};
   stream->names_ = *std::move(names);
@@ -31,7 +31,7 @@ PullStream* PullStream::Start(const std::shared_ptr<Model>& model, const v1::Pul
   return stream;
 }
 
-void PullStream::StageNext() {
+void PullReactor::StageNext() {
   if (num_started_ == names_.size()) return Finish(grpc::Status::OK);
   if (cancelled_) return Finish(grpc::Status::CANCELLED);
   const std::shared_ptr<Model> model = model_.lock();
@@ -40,7 +40,7 @@ void PullStream::StageNext() {
   model->Pull(call_, [this](absl::StatusOr<PulledTensor> tensor) { Staged(std::move(tensor)); });
 }
 
-void PullStream::Staged(absl::StatusOr<PulledTensor> tensor) {
+void PullReactor::Staged(absl::StatusOr<PulledTensor> tensor) {
   if (!tensor.ok()) return Finish(ToGrpc(tensor.status()));
   tensor_ = *std::move(tensor);
   written_bytes_ = 0;
@@ -54,14 +54,14 @@ void PullStream::Staged(absl::StatusOr<PulledTensor> tensor) {
   StartWrite(&message_);
 }
 
-void PullStream::WriteChunk() {
+void PullReactor::WriteChunk() {
   const size_t count = std::min(kChunkBytes, tensor_.bytes.size() - written_bytes_);
   message_.mutable_chunk()->assign(reinterpret_cast<const char*>(tensor_.bytes.data()) + written_bytes_, count);
   written_bytes_ += count;
   StartWrite(&message_);
 }
 
-void PullStream::OnWriteDone(bool ok) {
+void PullReactor::OnWriteDone(bool ok) {
   if (!ok) return Finish(grpc::Status::CANCELLED);
   if (written_bytes_ < tensor_.bytes.size()) return WriteChunk();
   tensor_ = PulledTensor{};

@@ -1,6 +1,6 @@
 // One Attach stream: its life is the lease's.
-#ifndef HOLDFAST_SERVER_RPC_ATTACH_STREAM_H_
-#define HOLDFAST_SERVER_RPC_ATTACH_STREAM_H_
+#ifndef HOLDFAST_SERVER_RPC_ATTACH_REACTOR_H_
+#define HOLDFAST_SERVER_RPC_ATTACH_REACTOR_H_
 
 #include <grpcpp/support/server_callback.h>
 
@@ -18,20 +18,20 @@
 namespace holdfast {
 
 // Owns itself: made by the handler, gone when gRPC is done with the stream. Thread-safe.
-class AttachStream : public grpc::ServerWriteReactor<v1::AttachResponse> {
+class AttachReactor : public grpc::ServerWriteReactor<v1::AttachResponse> {
  public:
   // Takes the lease; if that fails, the stream ends with the reason.
-  static AttachStream* Start(const std::shared_ptr<Model>& model, const v1::AttachRequest& request,
-                             const std::string& memory_socket);
+  static AttachReactor* Start(const std::shared_ptr<Model>& model, const v1::AttachRequest& request,
+                              const std::string& memory_socket);
   // A stream that ends at once.
-  static AttachStream* Refuse(const absl::Status& reason);
+  static AttachReactor* Refuse(const absl::Status& reason);
 
  private:
   // What the lease holds: it may outlive the stream.
   class Listener;
 
-  AttachStream() = default;
-  ~AttachStream() override = default;
+  AttachReactor() = default;
+  ~AttachReactor() override = default;
 
   void Write(v1::AttachResponse message) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends the stream once what has been written is out.
@@ -57,4 +57,4 @@ class AttachStream : public grpc::ServerWriteReactor<v1::AttachResponse> {
 
 }  // namespace holdfast
 
-#endif  // HOLDFAST_SERVER_RPC_ATTACH_STREAM_H_
+#endif  // HOLDFAST_SERVER_RPC_ATTACH_REACTOR_H_
